@@ -8,14 +8,14 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::dist;
 use crate::provision::docker::Engine;
-use crate::shell::step;
+use crate::shell::{step, why};
 use crate::workspace::target_folder;
 
 /// Time for each.
@@ -101,20 +101,12 @@ struct Line {
 fn climbed(tare: &Path, host: Option<&str>, env: &str, script: &str) -> Result<Line> {
     let folder = target_folder().join("ladder");
     let _ = fs::remove_dir_all(&folder);
-    let work = folder.join("work");
-    fs::create_dir_all(&work)?;
+    fs::create_dir_all(folder.join("work"))?;
     let mut command = Command::new(tare);
     command
         .args(["why", "--ladder", "--env", env, "--budget", BUDGET])
-        .args(["--json", "-", "--", "sh", "-c", script])
-        .current_dir(&work)
-        .env("TARE_HOME", folder.join("home"))
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit());
-    if let Some(host) = host {
-        command.env("DOCKER_HOST", host);
-    }
-    let output = command.output().context("cannot run `tare why`")?;
+        .args(["--json", "-", "--", "sh", "-c", script]);
+    let output = why(command, &folder, host)?;
     fs::remove_dir_all(&folder)?;
     if !output.status.success() {
         return Ok(Line {

@@ -22,7 +22,7 @@ use serde::Deserialize;
 use crate::dist;
 use crate::provision::docker::Engine;
 use crate::provision::packages;
-use crate::shell::step;
+use crate::shell::{step, why};
 use crate::workspace::{root, target_folder};
 
 /// Where the script is that packs images for containers of the user's own, for scripts.
@@ -344,17 +344,8 @@ fn tried(asked: &Asked, host: Option<&str>, name: &str, plant: &Plant) -> Result
     if let Some(metric) = &plant.metric {
         command.args(["--metric", metric]);
     }
-    command
-        .arg("--")
-        .args(plant.command.iter().map(filled))
-        .current_dir(&work)
-        .env("TARE_HOME", folder.join("home"))
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit());
-    if let Some(host) = host {
-        command.env("DOCKER_HOST", host);
-    }
-    let output = command.output().context("cannot run `tare why`")?;
+    command.arg("--").args(plant.command.iter().map(filled));
+    let output = why(command, &folder, host)?;
     drop(beside);
     drop(after);
     if !output.status.success() {

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, bail};
 
@@ -36,6 +36,20 @@ pub(crate) fn flags<const N: usize>(
 pub(crate) fn number<T: std::str::FromStr>(text: &str) -> Result<T> {
     text.parse()
         .map_err(|_| anyhow::anyhow!("`{text}` is no number"))
+}
+
+/// What `tare why` answers in `folder`, where it has its home beside `work`; `engine` is where Docker's listens.
+pub(crate) fn why(mut command: Command, folder: &Path, engine: Option<&str>) -> Result<Output> {
+    if let Some(engine) = engine {
+        command.env("DOCKER_HOST", engine);
+    }
+    command
+        .current_dir(folder.join("work"))
+        .env("TARE_HOME", folder.join("home"))
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot run `tare why`")
 }
 
 /// A program to be run, in the repository's root if no other folder is named.

@@ -63,7 +63,6 @@ crates/tare/src/run/turns.rs turns one turn of a clock, whose order is what matt
 crates/tare/src/store/read.rs run_without_records one row after the other, as the table has them
 crates/tare/src/why/studies.rs round one round, in the order of time
 crates/tare/tests/it/oci/specs.rs the_specification_that_docker_used_runs_without_docker_and_without_one_mechanism one story, told in its order
-xtask/src/planted.rs tried one command of development, in the order of time
 xtask/src/test.rs all one command of development, in the order of time
 ";
 

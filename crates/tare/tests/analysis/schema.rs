@@ -1,38 +1,17 @@
 //! The dossier and its schema say the same.
 
+#[path = "../it/schema.rs"]
+mod checker;
+
 use serde_json::{Value, json};
 use tare::analyze::analyze;
 use tare::report::json::to_string;
 use tare_model::dossier::Dossier;
 use tare_model::{Failure, Outcome};
 
+use self::checker::Checker;
 use super::concurrency::with_series;
 use super::generator::{Effect, Plan, find, of};
-
-struct Checker {
-    schemas: boon::Schemas,
-    index: boon::SchemaIndex,
-}
-
-impl Checker {
-    fn new() -> Self {
-        let file = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../schema/dossier-1.schema.json"
-        );
-        let mut schemas = boon::Schemas::new();
-        let mut compiler = boon::Compiler::new();
-        compiler.enable_format_assertions();
-        let index = compiler.compile(file, &mut schemas).unwrap();
-        Self { schemas, index }
-    }
-
-    fn check(&self, dossier: &Value) -> Result<(), String> {
-        self.schemas
-            .validate(dossier, self.index)
-            .map_err(|error| format!("{error:#}"))
-    }
-}
 
 /// Fails unless the dossier, as it is printed, is as the schema says.
 pub(crate) fn assert_fits(dossier: &Dossier) {

@@ -1,10 +1,10 @@
 //! Planted effects come out as the verdicts that they deserve.
 
-use tare::analyze::analyze;
+use tare::analyze::{RunData, analyze};
 use tare::report::terminal::{Style, table};
 use tare_model::study::A_PRIME;
 use tare_model::{
-    Absence, Better, CheckResult, Failure, Outcome, ProbeReport, Reason, Sliced, Verdict,
+    Absence, Better, CheckResult, Failure, Outcome, ProbeReport, Reason, Sliced, Trial, Verdict,
 };
 
 use super::generator::{Effect, Plan, cell, find, has, of, rewrite};
@@ -379,6 +379,15 @@ fn slices_on_another_processor_than_the_baselines_are_told() {
     assert!(!has(cell(&free, "box", INTEGER), "other-processor"));
 }
 
+/// Multiplies the values of every trial that `which` picks.
+fn longer(run: &mut RunData, factor: f64, which: impl Fn(&Trial) -> bool) {
+    rewrite(run, which, |report| {
+        for value in &mut report.series[0].values {
+            *value *= factor;
+        }
+    });
+}
+
 #[test]
 fn a_value_that_depends_on_the_place_in_the_block_is_told() {
     let mut run = Plan {
@@ -386,15 +395,9 @@ fn a_value_that_depends_on_the_place_in_the_block_is_told() {
         ..Plan::default()
     }
     .run();
-    rewrite(
-        &mut run,
-        |trial| of("box")(trial) && trial.position == 0,
-        |report| {
-            for value in &mut report.series[0].values {
-                *value *= 1.2;
-            }
-        },
-    );
+    longer(&mut run, 1.2, |trial| {
+        of("box")(trial) && trial.position == 0
+    });
     let dossier = analyze(&run, &find);
     assert!(has(cell(&dossier, "box", INTEGER), "order-effect"));
 }
@@ -511,15 +514,7 @@ fn more_false_alarms_than_chance_gives_are_said_aloud() {
 #[test]
 fn heavy_tails_are_told_with_the_mean_beside() {
     let mut run = Plan::default().run();
-    rewrite(
-        &mut run,
-        |trial| of("box")(trial) && trial.block == 3,
-        |report| {
-            for value in &mut report.series[0].values {
-                *value *= 3.0;
-            }
-        },
-    );
+    longer(&mut run, 3.0, |trial| of("box")(trial) && trial.block == 3);
     let dossier = analyze(&run, &find);
     let cell = cell(&dossier, "box", INTEGER);
     assert!(has(cell, "tails"), "{:?}", cell.flags);

@@ -18,9 +18,9 @@ use tare_model::{ArmId, CommandCall, Params, Value};
 
 use crate::carried::{EMPTY, closed_folder};
 use crate::docker::ask;
-use crate::launcher::{is_root, launcher, report, shell};
+use crate::launcher::{is_root, launcher, lies_where_others_may_go, report, roots, shell};
 use crate::product::with_own_mounts;
-use crate::world::{World, skip, turn};
+use crate::world::{World, skip, turn, turn_where};
 
 /// The attacker. For x86_64: it makes system calls by number.
 const SCRIPT: &str = include_str!("attack.py");
@@ -123,11 +123,9 @@ fn attacked(world: &World, planted: &Planted, change: impl Fn(&mut LaunchSpec)) 
 
 #[test]
 fn nothing_of_the_hosts_is_reached_from_the_container_of_root() {
-    if !is_root() || !has_attacker() {
+    let Some((_turn, world)) = turn_where("attack", |_| is_root() && has_attacker()) else {
         return;
-    }
-    let _turn = turn();
-    let world = World::new("attack");
+    };
     let planted = plant(world.folder.path());
     let changes: [fn(&mut LaunchSpec); 3] = [
         |_| {},
@@ -157,15 +155,11 @@ fn nothing_of_the_hosts_is_reached_from_the_container_of_root() {
 
 #[test]
 fn nothing_of_the_users_is_reached_from_the_container_of_an_ordinary_user() {
-    if !is_root() || !has_attacker() {
+    let Some((_turn, mut world)) = turn_where("attack-user", |_| is_root() && has_attacker())
+    else {
         return;
-    }
-    let _turn = turn();
-    let mut world = World::new("attack-user");
-    world.folder = tempfile::Builder::new()
-        .prefix("tare-it-")
-        .tempdir_in("/var/tmp")
-        .unwrap();
+    };
+    lies_where_others_may_go(&mut world);
     let planted = plant(world.folder.path());
     let agent = world.folder.path().join("agent");
     std::fs::copy(&world.agents.host().path, &agent).unwrap();
@@ -315,11 +309,9 @@ fn nothing_of_the_hosts_is_reached_from_a_container_of_rootless_podman() {
 
 #[test]
 fn a_mask_that_cannot_be_laid_is_a_refusal() {
-    if !is_root() {
+    let Some((_turn, world)) = roots("no-mask") else {
         return;
-    }
-    let _turn = turn();
-    let world = World::new("no-mask");
+    };
     let mut spec = shell(&world, "echo started");
     // The machine's own `/sys` is what is masked, and a link to itself can be looked at by nobody.
     (spec.mounts.sys, spec.cgroup) = (false, false);

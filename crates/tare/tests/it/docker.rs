@@ -68,6 +68,12 @@ pub(crate) fn end(
     mut environment: Box<dyn Environment>,
 ) {
     instance.stop(&world.cx()).unwrap();
+    remove(world, environment.as_mut());
+}
+
+/// Removes it; then the engine has nothing of the run.
+#[track_caller]
+pub(crate) fn remove(world: &World, environment: &mut dyn Environment) {
     environment.remove(&world.cx()).unwrap();
     assert_eq!(leftovers(world, &DOCKER), Vec::<String>::new());
 }
@@ -94,8 +100,7 @@ pub(crate) fn with_instance(
     look(instance.as_mut());
     instance.stop(&world.cx()).unwrap();
     environment.remove(&world.cx()).unwrap();
-    environment.remove(&world.cx()).unwrap();
-    assert_eq!(leftovers(world, &DOCKER), Vec::<String>::new());
+    remove(world, environment.as_mut());
     assert_eq!(std::fs::read_dir(world.folder.path()).unwrap().count(), 0);
 }
 
@@ -234,21 +239,22 @@ pub(crate) fn can_serve(world: &World) -> bool {
     why.is_none()
 }
 
-/// The mode of a path in the only container of this world's run, as the engine sees it.
-fn mode_inside(world: &World, path: &str) -> u32 {
+/// What this machine's engine answers.
+pub(crate) fn of_engine<T>(ask: impl AsyncFnOnce(bollard::Docker) -> T) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on(async {
-        let client = bollard::Docker::connect_with_local_defaults().unwrap();
-        let options = bollard::query_parameters::ContainerArchiveInfoOptions { path: path.into() };
-        let name = format!("tare-{}-arm-1", world.run);
-        client
-            .get_container_archive_info(&name, Some(options))
-            .await
-            .unwrap()
-            .file_mode
+    runtime.block_on(ask(bollard::Docker::connect_with_local_defaults().unwrap()))
+}
+
+/// The mode of a path in the only container of this world's run, as the engine sees it.
+fn mode_inside(world: &World, path: &str) -> u32 {
+    let options = bollard::query_parameters::ContainerArchiveInfoOptions { path: path.into() };
+    let name = format!("tare-{}-arm-1", world.run);
+    of_engine(async |client| {
+        let found = client.get_container_archive_info(&name, Some(options));
+        found.await.unwrap().file_mode
     })
 }
 
@@ -366,8 +372,7 @@ fn a_runtime_that_the_engine_does_not_know_is_named_with_advice() {
         "{error:?}"
     );
     assert!(error.to_string().contains("runtime"), "{error}");
-    environment.remove(&world.cx()).unwrap();
-    assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
+    remove(&world, environment.as_mut());
 }
 
 #[test]
@@ -417,8 +422,7 @@ fn arms_share_an_image_and_removing_one_leaves_the_other_working() {
     hello(instance.as_mut());
     // An instance that was never stopped goes with its environment.
     drop(instance);
-    second.remove(&world.cx()).unwrap();
-    assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
+    remove(&world, second.as_mut());
 }
 
 #[test]

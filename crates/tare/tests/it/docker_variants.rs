@@ -10,7 +10,9 @@ use tare::env::docker::DOCKER;
 use tare::env::{Availability, Driver, EnvError, Instance, Published, PublishedAt, StartMode};
 use tare_model::{Facts, Params, Reason, Value};
 
-use crate::docker::{end, environment, hello, inner_facts, leftovers, with_instance, world};
+use crate::docker::{
+    end, environment, hello, inner_facts, leftovers, of_engine, remove, with_instance, world,
+};
 use crate::world::World;
 
 mod copy_up;
@@ -42,8 +44,7 @@ fn refusal(world: &World, settings: &Params) -> EnvError {
     let Err(error) = outcome else {
         panic!("{settings:?} was granted");
     };
-    environment.remove(&world.cx()).unwrap();
-    assert_eq!(leftovers(world, &DOCKER), Vec::<String>::new());
+    remove(world, environment.as_mut());
     error
 }
 
@@ -285,23 +286,15 @@ fn a_program_of_ones_own_is_process_1_and_is_asked_to_stop_and_then_killed() {
             // One that does not hear is waited for; nothing is said about how fast the other one is.
             assert!(has_init || begin.elapsed() >= Duration::from_secs(1));
         }
-        environment.remove(&world.cx()).unwrap();
-        assert_eq!(leftovers(&world, &DOCKER), Vec::<String>::new());
+        remove(&world, environment.as_mut());
     }
 }
 
 /// What the engine says about a container of this run.
 fn inspect(world: &World, name: &str) -> serde_json::Value {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let client = bollard::Docker::connect_with_local_defaults().unwrap();
-        let name = format!("tare-{}-{name}", world.run);
-        let found = client.inspect_container(&name, None).await.unwrap();
-        serde_json::to_value(found).unwrap()
-    })
+    let name = format!("tare-{}-{name}", world.run);
+    let found = of_engine(async |client| client.inspect_container(&name, None).await);
+    serde_json::to_value(found.unwrap()).unwrap()
 }
 
 #[test]

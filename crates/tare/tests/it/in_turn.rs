@@ -24,11 +24,16 @@ fn arm(id: &str, driver: &str, settings: &str) -> String {
 
 /// For each completed trial its arm and whether its turns went over a page; empty where it took none.
 fn ways(product: &Product) -> Vec<String> {
-    product.stored(
+    of_slices(product, "by_page", "whole")
+}
+
+/// For each completed trial its arm and what its report says of its slices, else `otherwise`.
+fn of_slices(product: &Product, field: &str, otherwise: &str) -> Vec<String> {
+    product.stored(&format!(
         "SELECT json_extract(cell, '$.arm') || ' ' || \
-         ifnull(json_extract(CAST(stdout AS TEXT), '$.sliced.by_page'), 'whole') \
+         ifnull(json_extract(CAST(stdout AS TEXT), '$.sliced.{field}'), '{otherwise}') \
          FROM trial WHERE kind = 'completed' ORDER BY sequence",
-    )
+    ))
 }
 
 /// What can be had here that shares this machine's kernel and memory.
@@ -134,11 +139,7 @@ fn servers_that_share_an_end_are_ended_however_early_they_end_by_themselves() {
 
 /// For each completed trial that took turns the processor of its worker.
 fn processors(product: &Product) -> Vec<String> {
-    product.stored(
-        "SELECT json_extract(cell, '$.arm') || ' ' || \
-         ifnull(json_extract(CAST(stdout AS TEXT), '$.sliced.cpu'), 'any') \
-         FROM trial WHERE kind = 'completed' ORDER BY sequence",
-    )
+    of_slices(product, "cpu", "any")
 }
 
 /// The processors of this process, in order.

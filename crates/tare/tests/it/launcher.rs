@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::MutexGuard;
 use std::time::Duration;
 
 use tare_model::RunId;
@@ -14,7 +15,7 @@ use tare_model::launch::{
     Namespaces, Network, REFUSED_STATUS, Rootfs, Seccomp, Stdio as Streams, UserNamespace,
 };
 
-use crate::world::{Snapshot, World, labelled, skip, turn, wait_until};
+use crate::world::{Snapshot, World, labelled, skip, turn, turn_where, wait_until};
 
 /// Whether this is root; says why not.
 pub(crate) fn is_root() -> bool {
@@ -23,6 +24,17 @@ pub(crate) fn is_root() -> bool {
         skip("root", "only root can make everything");
     }
     is_root
+}
+
+/// A turn and a world, where root can make everything in it.
+pub(crate) fn roots(name: &str) -> Option<(MutexGuard<'static, ()>, World)> {
+    turn_where(name, |_| is_root())
+}
+
+/// Gives the world a folder that other users may reach.
+pub(crate) fn lies_where_others_may_go(world: &mut World) {
+    let builder = &mut tempfile::Builder::new();
+    world.folder = builder.prefix("tare-it-").tempdir_in("/var/tmp").unwrap();
 }
 
 /// Docker's defaults around a shell command.
@@ -108,6 +120,13 @@ fn clear(world: &World) {
     std::fs::remove_dir_all(world.folder.path().join("instance")).unwrap();
 }
 
+#[track_caller]
+fn assert_nothing_stays(world: &World, before: &Snapshot, after: &str) {
+    clear(world);
+    std::fs::remove_file(world.folder.path().join("spec.json")).unwrap();
+    before.assert_restored(world, after);
+}
+
 fn start(world: &World, spec: &LaunchSpec) -> Child {
     let child = launcher(world, spec)
         .stdin(Stdio::piped())
@@ -134,11 +153,9 @@ fn status(text: &str, name: &str) -> String {
 
 #[test]
 fn loads_may_be_kept_from_passing_stores_or_it_is_said_why_not() {
-    if !is_root() {
+    let Some((_turn, world)) = roots("ssbd") else {
         return;
-    }
-    let _turn = turn();
-    let world = World::new("ssbd");
+    };
     let mut spec = shell(&world, "cat /proc/self/status");
     spec.ssbd = true;
     let (output, report) = launch(&world, &spec);
@@ -162,11 +179,9 @@ fn loads_may_be_kept_from_passing_stores_or_it_is_said_why_not() {
 
 #[test]
 fn the_defaults_are_dockers_capabilities_and_filter() {
-    if !is_root() {
+    let Some((_turn, world)) = roots("defaults") else {
         return;
-    }
-    let _turn = turn();
-    let world = World::new("defaults");
+    };
     let text = said(&world, "cat /proc/self/status", |_| {});
     for set in ["CapEff", "CapPrm", "CapBnd"] {
         assert_eq!(status(&text, set), "00000000a80425fb", "{set}");
@@ -179,11 +194,9 @@ fn the_defaults_are_dockers_capabilities_and_filter() {
 
 #[test]
 fn each_security_switch_changes_itself_and_nothing_else() {
-    if !is_root() {
+    let Some((_turn, world)) = roots("switches") else {
         return;
-    }
-    let _turn = turn();
-    let world = World::new("switches");
+    };
     let own = std::fs::read_to_string("/proc/self/status").unwrap();
     let script = "cat /proc/self/status";
     let off = said(&world, script, |spec| spec.seccomp = Seccomp::Off);
@@ -201,11 +214,9 @@ fn each_security_switch_changes_itself_and_nothing_else() {
 
 #[test]
 fn each_namespace_is_another_one_exactly_if_it_was_asked_for() {
-    if !is_root() {
+    let Some((_turn, world)) = roots("namespaces") else {
         return;
-    }
-    let _turn = turn();
-    let world = World::new("namespaces");
+    };
     let names = ["user", "mnt", "pid", "uts", "ipc", "net", "cgroup"];
     let script = "cd /proc/self/ns; for n in user mnt pid uts ipc net cgroup; do readlink $n; done";
     let links = |text: &str| -> Vec<String> { text.lines().map(str::to_owned).collect() };
@@ -262,11 +273,9 @@ fn each_namespace_is_another_one_exactly_if_it_was_asked_for() {
 
 #[test]
 fn the_root_is_an_overlay_and_what_is_written_inside_stays_inside() {
-    if !is_root() {
+    let Some((_turn, world)) = roots("root") else {
         return;
-    }
-    let _turn = turn();
-    let world = World::new("root");
+    };
     let script = "hostname; pwd; echo $$; echo inside > /tare-it-file; cat /tare-it-file; \
                   grep ' / / ' /proc/self/mountinfo; df -k /dev/shm | tail -1; touch /sys/x 2>&1; \
                   cat /proc/timer_list | wc -c; ls /sys/firmware | wc -l; \
@@ -288,11 +297,9 @@ fn the_root_is_an_overlay_and_what_is_written_inside_stays_inside() {
 
 #[test]
 fn limits_stand_in_the_cgroups_as_they_were_asked_for() {
-    if !is_root() {
+    let Some((_turn, world)) = roots("limits") else {
         return;
-    }
-    let _turn = turn();
-    let world = World::new("limits");
+    };
     // Either layout, whichever this machine has.
     let script = "cd /sys/fs/cgroup; cat cpu/cpu.cfs_quota_us cpu.max cpuset/cpuset.cpus cpuset.cpus \
                   memory/memory.limit_in_bytes memory.max pids/pids.max pids.max 2>/dev/null; exit 0";
@@ -311,11 +318,9 @@ fn limits_stand_in_the_cgroups_as_they_were_asked_for() {
 
 #[test]
 fn a_limit_that_cannot_be_kept_is_refused_with_the_step_and_a_hint() {
-    if !is_root() {
+    let Some((_turn, world)) = roots("refusal") else {
         return;
-    }
-    let _turn = turn();
-    let world = World::new("refusal");
+    };
     let before = Snapshot::take(&world);
     let impossible = [
         (
@@ -409,11 +414,9 @@ fn host_and_arm_reach_each_other_through_the_pair() {
 
 #[test]
 fn killing_the_launcher_kills_what_is_inside_and_sweep_removes_the_rest() {
-    if !is_root() {
+    let Some((_turn, world)) = roots("killed") else {
         return;
-    }
-    let _turn = turn();
-    let world = World::new("killed");
+    };
     let before = Snapshot::take(&world);
     let mut spec = shell(&world, "sleep 600 & sleep 600");
     for has_pids in [true, false] {
@@ -433,19 +436,15 @@ fn killing_the_launcher_kills_what_is_inside_and_sweep_removes_the_rest() {
         let lines = String::from_utf8_lossy(&swept.stdout);
         assert!(swept.status.success(), "{lines}");
         assert!(lines.lines().count() >= groups.len(), "{lines}");
-        clear(&world);
-        std::fs::remove_file(world.folder.path().join("spec.json")).unwrap();
-        before.assert_restored(&world, "sweep");
+        assert_nothing_stays(&world, &before, "sweep");
     }
 }
 
 #[test]
 fn a_launcher_that_loses_its_parent_or_is_told_to_end_removes_everything_itself() {
-    if !is_root() {
+    let Some((_turn, world)) = roots("orphan") else {
         return;
-    }
-    let _turn = turn();
-    let world = World::new("orphan");
+    };
     let before = Snapshot::take(&world);
     let spec = shell(&world, "sleep 600");
     // A shell between, which is killed.
@@ -481,18 +480,14 @@ fn a_launcher_that_loses_its_parent_or_is_told_to_end_removes_everything_itself(
     assert!(told.success());
     assert_eq!(child.wait().unwrap().code(), Some(128 + 9));
     assert_eq!(report(&spec).state, LaunchState::Ended);
-    clear(&world);
-    std::fs::remove_file(world.folder.path().join("spec.json")).unwrap();
-    before.assert_restored(&world, "SIGTERM");
+    assert_nothing_stays(&world, &before, "SIGTERM");
 }
 
 #[test]
 fn relayed_streams_carry_every_byte_and_the_programs_status() {
-    if !is_root() {
+    let Some((_turn, world)) = roots("relay") else {
         return;
-    }
-    let _turn = turn();
-    let world = World::new("relay");
+    };
     let mut spec = shell(
         &world,
         "wc -c; head -c 300000 /dev/zero; echo words >&2; exit 7",
@@ -516,16 +511,11 @@ fn relayed_streams_carry_every_byte_and_the_programs_status() {
 
 #[test]
 fn an_ordinary_user_gets_a_container_or_is_told_why_not() {
-    if !is_root() {
+    let Some((_turn, mut world)) = roots("rootless") else {
         return;
-    }
-    let _turn = turn();
-    let mut world = World::new("rootless");
+    };
     // A place that user 65534 may use, with an agent that it may read.
-    world.folder = tempfile::Builder::new()
-        .prefix("tare-it-")
-        .tempdir_in("/var/tmp")
-        .unwrap();
+    lies_where_others_may_go(&mut world);
     let mut spec = shell(
         &world,
         "id -u; grep CapEff /proc/self/status; pwd; touch here && echo written",

@@ -66,6 +66,8 @@ mod product;
 mod proof;
 #[cfg(target_os = "linux")]
 mod reports;
+#[cfg(target_os = "linux")]
+mod schema;
 mod shapes;
 #[path = "../../../tare-agent/tests/common/skip.rs"]
 mod skip;

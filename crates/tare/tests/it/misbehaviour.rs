@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::product::{Product, assert_valid_dossier, broken_agent};
+use crate::product::{Product, Started, assert_valid_dossier, broken_agent};
 use crate::traces::is_computing;
 use crate::world::{labelled, wait_until};
 
@@ -80,19 +80,19 @@ fn workers_that_hang_abort_or_speak_garbage_are_recorded_and_the_run_goes_on() {
     }
 }
 
+/// The study of one workload with other words about its trials, when so many have been stored; and its run's name.
+fn at_work(product: &Product, trials: &str, stored: usize) -> (Started, String) {
+    let text = study("getppid").replace("trial = \"20ms\"\nlimit = \"2s\"", trials);
+    product.file("study.toml", text);
+    let mut started = Product::start(product.command(["run", "study.toml", "--json", "-"]));
+    product.wait_for_trials(&mut started, stored);
+    (started, product.runs().into_iter().next().unwrap())
+}
+
 #[test]
 fn a_worker_that_is_killed_from_outside_is_one_failure_and_the_run_goes_on() {
     let product = Product::new();
-    product.file(
-        "study.toml",
-        study("getppid").replace(
-            "trial = \"20ms\"\nlimit = \"2s\"",
-            "alternate = false\ntrial = \"400ms\"",
-        ),
-    );
-    let mut started = Product::start(product.command(["run", "study.toml", "--json", "-"]));
-    product.wait_for_trials(&mut started, 1);
-    let run = product.runs().into_iter().next().unwrap();
+    let (started, run) = at_work(&product, "alternate = false\ntrial = \"400ms\"", 1);
     wait_until("the next trial is on its way", || is_computing(&run));
     let workers = labelled(&run)
         .into_iter()
@@ -142,13 +142,7 @@ fn a_worker_that_dies_in_its_turn_or_keeps_it_spoils_its_block_and_nothing_else(
 #[test]
 fn slices_are_stored_of_every_arm_and_the_next_block_follows_one_that_was_killed() {
     let product = Product::new();
-    product.file(
-        "study.toml",
-        study("getppid").replace("trial = \"20ms\"\nlimit = \"2s\"", "trial = \"400ms\""),
-    );
-    let mut started = Product::start(product.command(["run", "study.toml", "--json", "-"]));
-    product.wait_for_trials(&mut started, 2);
-    let run = product.runs().into_iter().next().unwrap();
+    let (started, run) = at_work(&product, "trial = \"400ms\"", 2);
     // The workers of the next block, which are at work or wait ahead of it.
     let killed = labelled(&run)
         .into_iter()
@@ -177,16 +171,7 @@ fn slices_are_stored_of_every_arm_and_the_next_block_follows_one_that_was_killed
 #[test]
 fn a_worker_that_is_stopped_from_outside_loses_its_block_and_nothing_else() {
     let product = Product::new();
-    product.file(
-        "study.toml",
-        study("getppid").replace(
-            "trial = \"20ms\"\nlimit = \"2s\"",
-            "trial = \"300ms\"\nlimit = \"10s\"",
-        ),
-    );
-    let mut started = Product::start(product.command(["run", "study.toml", "--json", "-"]));
-    product.wait_for_trials(&mut started, 2);
-    let run = product.runs().into_iter().next().unwrap();
+    let (started, run) = at_work(&product, "trial = \"300ms\"\nlimit = \"10s\"", 2);
     let mut stopped = 0;
     wait_until("a worker has its turn", || {
         let workers = labelled(&run)

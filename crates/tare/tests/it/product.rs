@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::schema::Checker;
 pub(crate) use crate::traces::has_docker;
 use crate::traces::{docker_objects, traces};
 use crate::world::skip;
@@ -479,15 +480,7 @@ fn cargo_build(arguments: &[&str], folder: &Path) -> bool {
 /// What a dossier must be to be valid.
 #[track_caller]
 pub(crate) fn assert_valid_dossier(dossier: &Value) {
-    let file = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../schema/dossier-1.schema.json"
-    );
-    let mut schemas = boon::Schemas::new();
-    let mut compiler = boon::Compiler::new();
-    compiler.enable_format_assertions();
-    let index = compiler.compile(file, &mut schemas).unwrap();
-    if let Err(error) = schemas.validate(dossier, index) {
-        panic!("{error:#}\n{dossier:#}");
+    if let Err(error) = Checker::new().check(dossier) {
+        panic!("{error}\n{dossier:#}");
     }
 }

@@ -253,23 +253,18 @@ fn iperf3_is_measured_over_every_path_in_both_directions() {
 }
 
 #[test]
-fn ping_is_measured_over_every_path_that_has_an_address() {
-    if !has("ping") {
-        return;
+fn ping_and_netcat_are_measured_over_every_path_that_has_an_address() {
+    for (tool, workload, count, metric) in [
+        ("ping", "ping", 5, "net.ping.time"),
+        ("nc", "netcat", 8, "net.netcat.throughput"),
+    ] {
+        if has(tool) {
+            let arms = environments();
+            let params = format!("count = {count}");
+            let dossier = run(&arms, &over(workload, &params, &DIRECT));
+            assert_measured(&dossier, &arms, metric, 5);
+        }
     }
-    let arms = environments();
-    let dossier = run(&arms, &over("ping", "count = 5", &DIRECT));
-    assert_measured(&dossier, &arms, "net.ping.time", 5);
-}
-
-#[test]
-fn netcat_is_measured_over_every_path() {
-    if !has("nc") {
-        return;
-    }
-    let arms = environments();
-    let dossier = run(&arms, &over("netcat", "count = 8", &DIRECT));
-    assert_measured(&dossier, &arms, "net.netcat.throughput", 5);
 }
 
 #[test]

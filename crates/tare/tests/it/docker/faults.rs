@@ -16,6 +16,8 @@ use tare::env::{Availability, ChannelError, Driver, StartMode};
 use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{Params, RunId};
 
+use crate::product::is_root;
+
 use super::private_engine::{Engine, Network};
 use super::{LIMIT, ask, environment, foreign_agent, hello, null_trial, why_absent, world};
 use crate::world::{World, skip};
@@ -41,10 +43,6 @@ fn body<'a>(command: &'a mut Command, name: &str, folder: &Path) -> &'a mut Comm
 
 fn this_program() -> Command {
     Command::new(std::env::current_exe().unwrap())
-}
-
-fn is_root() -> bool {
-    Command::new("id").arg("-u").output().unwrap().stdout == b"0\n"
 }
 
 #[test]

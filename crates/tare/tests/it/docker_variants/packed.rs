@@ -8,12 +8,7 @@ use futures_util::StreamExt;
 
 /// What a command prints to standard output in a container of this run.
 fn output_inside(world: &World, name: &str, command: &[&str]) -> String {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let client = bollard::Docker::connect_with_local_defaults().unwrap();
+    of_engine(async |client| {
         let name = format!("tare-{}-{name}", world.run);
         let config = ExecConfig {
             attach_stdout: Some(true),

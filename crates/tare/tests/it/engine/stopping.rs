@@ -203,11 +203,18 @@ fn acts(study: &Study, act: impl Fn(u32, u32) -> u64) -> Script {
     script
 }
 
+fn eight_blocks_within(budget_ns: u64) -> Study {
+    Study {
+        blocks_max: 8,
+        blocks_per_launch: 8,
+        budget_ns: Some(budget_ns),
+        ..study()
+    }
+}
+
 #[test]
 fn a_workload_that_would_keep_the_others_from_their_blocks_is_left_out_and_told() {
-    let mut study = study();
-    (study.blocks_max, study.blocks_per_launch) = (8, 8);
-    study.budget_ns = Some(3_000_000_000);
+    let study = eight_blocks_within(3_000_000_000);
     // Six blocks with it take 5.4 s, and without it next to nothing.
     let long = acts(&study, |_, workload| match workload {
         0 => 300_000_000,
@@ -233,9 +240,7 @@ fn a_workload_that_would_keep_the_others_from_their_blocks_is_left_out_and_told(
 
 #[test]
 fn where_all_workloads_are_slow_alike_none_is_left_out() {
-    let mut study = study();
-    (study.blocks_max, study.blocks_per_launch) = (8, 8);
-    study.budget_ns = Some(3_000_000_000);
+    let study = eight_blocks_within(3_000_000_000);
     let slow = acts(&study, |_, workload| 150_000_000 + u64::from(workload));
     let scene = Scene::new(slow);
     let summary = scene.execute(&study).unwrap();
@@ -246,9 +251,7 @@ fn where_all_workloads_are_slow_alike_none_is_left_out() {
 
 #[test]
 fn a_block_in_which_the_machine_becomes_slow_ends_with_the_budget_and_tells_what_it_lacks() {
-    let mut study = study();
-    (study.blocks_max, study.blocks_per_launch) = (8, 8);
-    study.budget_ns = Some(500_000_000);
+    let study = eight_blocks_within(500_000_000);
     let scene = Scene::new(acts(&study, |block, _| match block {
         0 | 1 => 1_000_000,
         _ => 200_000_000,

@@ -1,0 +1,30 @@
+//! Dossiers held against their JSON schema.
+
+use serde_json::Value;
+
+/// The schema, read.
+pub(crate) struct Checker {
+    schemas: boon::Schemas,
+    index: boon::SchemaIndex,
+}
+
+impl Checker {
+    pub(crate) fn new() -> Self {
+        let file = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../schema/dossier-1.schema.json"
+        );
+        let mut schemas = boon::Schemas::new();
+        let mut compiler = boon::Compiler::new();
+        compiler.enable_format_assertions();
+        let index = compiler.compile(file, &mut schemas).unwrap();
+        Self { schemas, index }
+    }
+
+    /// What is wrong, if anything.
+    pub(crate) fn check(&self, dossier: &Value) -> Result<(), String> {
+        self.schemas
+            .validate(dossier, self.index)
+            .map_err(|error| format!("{error:#}"))
+    }
+}
