@@ -15,6 +15,8 @@ use std::path::PathBuf;
 use tare_model::counter;
 
 use crate::by_name::by_name;
+#[cfg(target_os = "linux")]
+use crate::proc::{self, number_after};
 
 /// Where the counters are to be found; looked up once, ahead of the trial.
 #[derive(Debug, Clone)]
@@ -102,7 +104,7 @@ impl Counters {
                 counter::READ_BYTES,
                 counter::WRITE_BYTES,
             ] {
-                set(now, name, after_key(&text, name, ':'), 1.0);
+                set(now, name, number_after(&text, name, ':'), 1.0);
             }
         }
         if let Some(text) = first_bytes("/proc/stat") {
@@ -124,26 +126,26 @@ impl Counters {
             set(
                 now,
                 counter::NR_PERIODS,
-                after_key(&text, counter::NR_PERIODS, ' '),
+                number_after(&text, counter::NR_PERIODS, ' '),
                 1.0,
             );
             set(
                 now,
                 counter::NR_THROTTLED,
-                after_key(&text, counter::NR_THROTTLED, ' '),
+                number_after(&text, counter::NR_THROTTLED, ' '),
                 1.0,
             );
             // v1 counts nanoseconds under one name, v2 microseconds under another.
             set(
                 now,
                 counter::THROTTLED,
-                after_key(&text, "throttled_time", ' '),
+                number_after(&text, "throttled_time", ' '),
                 1.0,
             );
             set(
                 now,
                 counter::THROTTLED,
-                after_key(&text, "throttled_usec", ' '),
+                number_after(&text, "throttled_usec", ' '),
                 1_000.0,
             );
         }
@@ -153,7 +155,7 @@ impl Counters {
             let hits = if key.is_empty() {
                 text.trim().parse().ok()
             } else {
-                after_key(&text, key, ' ')
+                number_after(&text, key, ' ')
             };
             set(now, counter::MEMORY_LIMIT_HITS, hits, 1.0);
         }
@@ -170,11 +172,8 @@ impl Counters {
                 set(now, name, stalled_us(&text), 1_000.0);
             }
         }
-        if let Ok(text) = std::fs::read_to_string("/proc/self/schedstat") {
-            let mut fields = text.split_whitespace().map(|field| field.parse().ok());
-            set(now, counter::ON_CPU, fields.next().flatten(), 1.0);
-            set(now, counter::RUN_DELAY, fields.next().flatten(), 1.0);
-            set(now, counter::SLICES, fields.next().flatten(), 1.0);
+        for (name, number) in proc::scheduled("self") {
+            set(now, name, Some(number), 1.0);
         }
         counters
     }
@@ -201,15 +200,6 @@ fn set(now: &mut BTreeMap<String, f64>, name: &str, value: Option<f64>, factor: 
     if let Some(value) = value {
         now.insert(name.to_owned(), value * factor);
     }
-}
-
-/// The number behind `key` at the beginning of a line.
-#[cfg(target_os = "linux")]
-fn after_key(text: &str, key: &str, separator: char) -> Option<f64> {
-    text.lines().find_map(|line| {
-        let (name, value) = line.split_once(separator)?;
-        (name == key).then(|| value.trim().parse().ok()).flatten()
-    })
 }
 
 /// A number of `/proc/net/snmp`: each protocol has a line of names and a line of numbers.
@@ -316,10 +306,10 @@ mod tests {
     #[test]
     fn a_key_is_matched_whole() {
         let text = "nr_throttled 7\nthrottled_time 9\n";
-        assert_eq!(after_key(text, counter::NR_THROTTLED, ' '), Some(7.0));
-        assert_eq!(after_key(text, "throttled", ' '), None);
+        assert_eq!(number_after(text, counter::NR_THROTTLED, ' '), Some(7.0));
+        assert_eq!(number_after(text, "throttled", ' '), None);
         let io = "rchar: 5\nread_bytes: 4096\ncancelled_write_bytes: 1\n";
-        assert_eq!(after_key(io, counter::WRITE_BYTES, ':'), None);
-        assert_eq!(after_key(io, counter::READ_BYTES, ':'), Some(4096.0));
+        assert_eq!(number_after(io, counter::WRITE_BYTES, ':'), None);
+        assert_eq!(number_after(io, counter::READ_BYTES, ':'), Some(4096.0));
     }
 }

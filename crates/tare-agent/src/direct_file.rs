@@ -14,9 +14,10 @@ use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tare_model::{Failure, Reason};
+use tare_model::{Failure, Reason, counter};
 
 use crate::meter::ProbeError;
+use crate::proc::number_after;
 
 /// What the contents are made and checked in, bytes.
 pub const BLOCK_BYTES: usize = 4096;
@@ -203,13 +204,8 @@ pub fn file_system(folder: &Path) -> String {
 
 /// Bytes that this process has made the block layer read so far; `None` where the kernel does not say.
 pub fn device_read_bytes() -> Option<u64> {
-    std::fs::read_to_string("/proc/self/io")
-        .ok()?
-        .lines()
-        .find_map(|line| line.strip_prefix("read_bytes: "))?
-        .trim()
-        .parse()
-        .ok()
+    let text = std::fs::read_to_string("/proc/self/io").ok()?;
+    number_after(&text, counter::READ_BYTES, ':').map(|bytes| bytes as u64)
 }
 
 /// Remarks on whether reads of `asked_bytes` reached a device: `before` is [`device_read_bytes`] of then.

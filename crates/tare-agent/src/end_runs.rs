@@ -10,16 +10,15 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use tare_model::launch::RUN_VARIABLE;
+
+use crate::proc;
+
 /// Kills the processes of these runs; what was killed, one line each.
 ///
 /// # Errors
 /// `/proc` cannot be listed.
 pub fn end_runs(runs: &[String]) -> io::Result<Vec<String>> {
-    let labels: Vec<String> = runs
-        .iter()
-        .filter(|run| !run.is_empty())
-        .map(|run| format!("TARE_RUN={run}"))
-        .collect();
     let own = std::process::id();
     let mut killed = Vec::new();
     for entry in fs::read_dir("/proc")? {
@@ -36,7 +35,8 @@ pub fn end_runs(runs: &[String]) -> io::Result<Vec<String>> {
             // It has just ended.
             Err(_) => continue,
         };
-        let Some(label) = label_of(pid, &labels) else {
+        let carried = proc::run_of(pid).filter(|run| !run.is_empty() && runs.contains(run));
+        let Some(run) = carried else {
             continue;
         };
         let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -44,24 +44,12 @@ pub fn end_runs(runs: &[String]) -> io::Result<Vec<String>> {
         if kill(pid, handle.as_ref()).is_ok() {
             let command = command.trim();
             killed.push(format!(
-                "killed process {pid} of {label}: {}",
+                "killed process {pid} of {RUN_VARIABLE}={run}: {}",
                 command.escape_debug()
             ));
         }
     }
     Ok(killed)
-}
-
-/// The label among `labels` that the process carries.
-fn label_of(pid: u32, labels: &[String]) -> Option<&str> {
-    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
-    let mut variables = environment.split(|byte| *byte == 0);
-    variables.find_map(|variable| {
-        labels
-            .iter()
-            .find(|label| label.as_bytes() == variable)
-            .map(String::as_str)
-    })
 }
 
 fn open(pid: u32) -> io::Result<OwnedFd> {

@@ -38,6 +38,8 @@ pub mod listing;
 pub mod meter;
 mod moment;
 pub mod probe;
+#[cfg(unix)]
+mod proc;
 pub mod program;
 pub mod region;
 #[cfg(test)]

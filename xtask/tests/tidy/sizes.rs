@@ -49,7 +49,6 @@ crates/tare/tests/it/why.rs 550 tests of one thing, with what they set up
 
 /// Longer functions, a line each: the file, the name, the reason.
 const LONG_FUNCTIONS: &str = "\
-crates/tare-agent/src/counters.rs read_proc one file after the other, as the kernel has them
 crates/tare-agent/src/probe/command/execute.rs run one trial, whose steps share its processes
 crates/tare/src/analyze/together.rs joint one pass over the trials
 crates/tare/src/cli/why.rs ask one command, in the order of time

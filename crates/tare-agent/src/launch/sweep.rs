@@ -12,10 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::Serialize;
-use tare_model::launch::RUN_VARIABLE;
 
 use super::{control, network, rootfs};
-use crate::cgroup;
+use crate::{cgroup, proc};
 
 /// What became of one thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -42,17 +41,6 @@ fn groups_below(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
             groups_below(&entry.path(), depth + 1, found);
         }
     }
-}
-
-/// The run that a process carries in its environment.
-fn run_of(process: libc::pid_t) -> Option<String> {
-    let environment = fs::read(format!("/proc/{process}/environ")).ok()?;
-    environment.split(|byte| *byte == 0).find_map(|entry| {
-        let value = std::str::from_utf8(entry)
-            .ok()?
-            .strip_prefix(RUN_VARIABLE)?;
-        value.strip_prefix('=').map(str::to_owned)
-    })
 }
 
 fn is_of(name: &str, run: &str) -> bool {
@@ -122,7 +110,7 @@ fn sweep_groups(wanted: &Wanted, lines: &mut Vec<Line>) {
                 continue;
             }
             let removed = control::remove_folder(&folder, |process| {
-                run_of(process).is_some_and(|carried| wanted.runs.contains(&carried))
+                proc::run_of(process as u32).is_some_and(|carried| wanted.runs.contains(&carried))
             });
             lines.push(Line {
                 kind: "cgroup",
@@ -226,6 +214,6 @@ mod tests {
 
     #[test]
     fn this_process_carries_no_run() {
-        assert_eq!(run_of(std::process::id() as libc::pid_t), None);
+        assert_eq!(proc::run_of(std::process::id()), None);
     }
 }

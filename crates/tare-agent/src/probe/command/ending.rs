@@ -11,6 +11,8 @@ use tare_model::counter;
 use tare_model::outcome::Exit;
 
 use crate::meter::ProbeError;
+#[cfg(target_os = "linux")]
+use crate::proc;
 
 /// When the program ended, and how long its first thread ran and, being runnable, did not.
 pub(super) type Ending = Option<(Instant, Vec<(String, f64)>)>;
@@ -40,15 +42,9 @@ pub(super) fn wait_for_end(child: &Child) -> Result<Ending, ProbeError> {
         }
     }
     let end = Instant::now();
-    let text =
-        std::fs::read_to_string(format!("/proc/{}/schedstat", child.id())).unwrap_or_default();
-    let numbers = text.split_whitespace().map(str::parse::<f64>);
-    let times = [counter::ON_CPU, counter::RUN_DELAY, counter::SLICES]
-        .into_iter()
-        .zip(numbers)
-        .filter_map(|(name, number)| Some((name.to_owned(), number.ok()?)))
-        .collect();
-    Ok(Some((end, times)))
+    let times = proc::scheduled(&child.id().to_string());
+    let times = times.map(|(name, number)| (name.to_owned(), number));
+    Ok(Some((end, times.collect())))
 }
 
 /// `wait` does it all.

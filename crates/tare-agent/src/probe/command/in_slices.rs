@@ -17,6 +17,7 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use crate::meter::{Meter, ProbeError};
+use crate::proc;
 
 use super::left;
 
@@ -227,7 +228,7 @@ impl Program {
                 break;
             }
             found.push(process);
-            waiting.extend(left::children_of(process));
+            waiting.extend(proc::children_of(&process.to_string()));
         }
         found.retain(|process| *process != self.first);
         found
@@ -238,14 +239,8 @@ impl Program {
 fn is_still(process: libc::pid_t) -> bool {
     let threads = std::fs::read_dir(format!("/proc/{process}/task"));
     threads.into_iter().flatten().flatten().all(|thread| {
-        let Ok(text) = std::fs::read_to_string(thread.path().join("stat")) else {
-            return true;
-        };
-        // The name before it may hold anything, a bracket included (proc_pid_stat(5)).
-        let state = text
-            .rsplit_once(')')
-            .and_then(|(_, rest)| rest.trim_start().chars().next());
-        state.is_none_or(|state| matches!(state, 'T' | 't' | 'Z' | 'X' | 'D'))
+        let state = proc::state_of(&thread.path());
+        state.is_none_or(|(state, _)| matches!(state, 'T' | 't' | 'Z' | 'X' | 'D'))
     })
 }
 
@@ -304,12 +299,8 @@ mod tests {
     /// How long each of these processes was on a processor.
     fn on_processor(processes: &[libc::pid_t]) -> Vec<String> {
         let times = processes.iter().map(|process| {
-            let text = std::fs::read_to_string(format!("/proc/{process}/schedstat"));
-            let text = text.unwrap_or_default();
-            text.split_whitespace()
-                .next()
-                .unwrap_or_default()
-                .to_owned()
+            let first = proc::scheduled(&process.to_string()).next();
+            first.map_or_else(String::new, |(_, ns)| ns.to_string())
         });
         times.collect()
     }

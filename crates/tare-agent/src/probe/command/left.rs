@@ -156,26 +156,7 @@ pub(super) fn is_worker() -> bool {
 /// The children of all threads of this process; none where the kernel has no such list.
 #[cfg(target_os = "linux")]
 pub(crate) fn children() -> Vec<libc::pid_t> {
-    children_in(std::path::Path::new("/proc/self/task"))
-}
-
-/// The children of another process.
-#[cfg(target_os = "linux")]
-pub(super) fn children_of(process: libc::pid_t) -> Vec<libc::pid_t> {
-    children_in(std::path::Path::new(&format!("/proc/{process}/task")))
-}
-
-#[cfg(target_os = "linux")]
-fn children_in(threads: &std::path::Path) -> Vec<libc::pid_t> {
-    let threads = std::fs::read_dir(threads).into_iter().flatten().flatten();
-    threads
-        .filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok())
-        .flat_map(|list| {
-            list.split_whitespace()
-                .filter_map(|pid| pid.parse().ok())
-                .collect::<Vec<_>>()
-        })
-        .collect()
+    crate::proc::children_of("self")
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use tare_model::command::{Seen, Tie};
 
 use crate::by_name::by_name;
+use crate::proc;
 use crate::program::sha256;
 
 /// Between the first looks, which must catch a short program.
@@ -86,7 +87,7 @@ impl Watch {
 fn look(process: u32, seen: &mut Seen) -> bool {
     let mut waiting = vec![process];
     let (mut threads, mut processes) = (0, 0);
-    let own_session = stat_of(Path::new("/proc/self")).and_then(|(_, session)| session);
+    let own_session = proc::state_of(Path::new("/proc/self")).and_then(|(_, session)| session);
     let mut is_idle = true;
     let mut shared = BTreeMap::new();
     let mut is_first = true;
@@ -123,7 +124,7 @@ fn look(process: u32, seen: &mut Seen) -> bool {
             .flatten()
             .flatten()
         {
-            if let Some((state, session)) = stat_of(&thread.path()) {
+            if let Some((state, session)) = proc::state_of(&thread.path()) {
                 is_idle &= state != 'R';
                 if matches!(state, 'T' | 't') {
                     seen.ties.insert(Tie::Stopped);
@@ -145,18 +146,6 @@ fn look(process: u32, seen: &mut Seen) -> bool {
     seen.processes = seen.processes.max(processes);
     seen.shared_memory_bytes = seen.shared_memory_bytes.max(shared.values().sum());
     is_idle
-}
-
-/// A thread's state and session (proc_pid_stat(5)).
-fn stat_of(folder: &Path) -> Option<(char, Option<i32>)> {
-    let text = std::fs::read_to_string(folder.join("stat")).ok()?;
-    // The name before it may hold anything, a bracket included.
-    let (_, rest) = text.rsplit_once(')')?;
-    let mut fields = rest.split_ascii_whitespace();
-    let state = fields.next()?.chars().next()?;
-    // Behind the state: parent, group, session.
-    let session = fields.nth(2).and_then(|session| session.parse().ok());
-    Some((state, session))
 }
 
 /// What a process has that does not stop with it. `caught` is the set of signals that it handles.

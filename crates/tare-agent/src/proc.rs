@@ -1,0 +1,75 @@
+//! Processes as `/proc` shows them.
+//!
+//! Whatever cannot be read is as if it were not there: a process may end between two reads.
+//! What it cannot see: processes of other users, as far as the kernel hides them.
+
+#![cfg_attr(
+    not(target_os = "linux"),
+    allow(
+        dead_code,
+        reason = "a program is looked at on every Unix; what is found elsewhere is nothing"
+    )
+)]
+
+use std::path::Path;
+
+use tare_model::counter;
+use tare_model::launch::RUN_VARIABLE;
+
+/// The run that a process carries in its environment.
+pub(crate) fn run_of(process: u32) -> Option<String> {
+    let environment = std::fs::read(format!("/proc/{process}/environ")).ok()?;
+    environment.split(|byte| *byte == 0).find_map(|entry| {
+        let value = std::str::from_utf8(entry)
+            .ok()?
+            .strip_prefix(RUN_VARIABLE)?;
+        value.strip_prefix('=').map(str::to_owned)
+    })
+}
+
+/// The children of all threads of a process, which is named by its number or `self`; none where the kernel has no such
+/// list.
+pub(crate) fn children_of(process: &str) -> Vec<libc::pid_t> {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task"));
+    let lists = threads
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    let numbers = |list: String| -> Vec<libc::pid_t> {
+        let words = list.split_whitespace();
+        words.filter_map(|pid| pid.parse().ok()).collect()
+    };
+    lists.flat_map(numbers).collect()
+}
+
+/// The state and the session of the process or thread of this folder.
+pub(crate) fn state_of(folder: &Path) -> Option<(char, Option<i32>)> {
+    let text = std::fs::read_to_string(folder.join("stat")).ok()?;
+    // The name before it may hold anything, a bracket included (proc_pid_stat(5)).
+    let (_, rest) = text.rsplit_once(')')?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?.chars().next()?;
+    // Behind the state: parent, group, session.
+    let session = fields.nth(2).and_then(|session| session.parse().ok());
+    Some((state, session))
+}
+
+/// How long a process, which is named by its number or `self`, was on a processor and waited for one, nanoseconds, and
+/// how often it was there.
+pub(crate) fn scheduled(process: &str) -> impl Iterator<Item = (&'static str, f64)> + use<> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/schedstat")).unwrap_or_default();
+    let numbers: Vec<_> = text.split_whitespace().map(|it| it.parse().ok()).collect();
+    [counter::ON_CPU, counter::RUN_DELAY, counter::SLICES]
+        .into_iter()
+        .zip(numbers)
+        .filter_map(|(name, number)| Some((name, number?)))
+}
+
+/// The number behind a name at the beginning of a line.
+pub(crate) fn number_after(text: &str, name: &str, separator: char) -> Option<f64> {
+    text.lines().find_map(|line| {
+        let (own, value) = line.split_once(separator)?;
+        (own == name).then(|| value.trim().parse().ok()).flatten()
+    })
+}
