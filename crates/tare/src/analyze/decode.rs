@@ -186,7 +186,7 @@ fn probe_facts(report: &Report<'_>, coarse: bool, observations: usize) -> ProbeF
     let distance = |value: &f64| (value - 2.0).abs();
     ProbeFacts {
         revision: report.revision,
-        checksum: report.checksum.as_deref().map(Checksum::of),
+        checksum: report.checksum.as_ref().map(|text| Checksum::of(&text.0)),
         elapsed_ns: report.elapsed_ns,
         canary_ns: canary.reduce(f64::min).into(),
         steal_ns: counter(counter::STEAL).map(|ticks| ticks * TICK_NS).into(),

@@ -39,7 +39,6 @@ pub(crate) mod effect;
 mod evidence;
 mod failures;
 mod flag;
-mod in_place;
 pub mod input;
 pub(crate) mod kept;
 mod machine;

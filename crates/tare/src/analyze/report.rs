@@ -1,18 +1,13 @@
 //! A probe's report as it is read for a reading: borrowed from its bytes, without what no reading needs.
 //!
-//! Most are such as [`InPlace`] reads; whatever else is JSON the general parser reads, and says what is wrong where it
-//! is none.
 //! What it cannot see: whether the values are such as the workload's metrics must have.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde::de::value::BorrowedStrDeserializer;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use tare_model::{Reason, Sliced, Unit, WorkSpan};
-
-use super::in_place::InPlace;
 
 /// A `probe/1` report, borrowed from its bytes. What a program printed is not read again.
 #[derive(Debug, PartialEq, Deserialize)]
@@ -25,7 +20,7 @@ pub(super) struct Report<'a> {
     #[serde(default)]
     pub(super) unavailable: BTreeMap<String, Reason>,
     #[serde(default, borrow)]
-    pub(super) checksum: Option<Cow<'a, str>>,
+    pub(super) checksum: Option<Name<'a>>,
     pub(super) canary_ns: [f64; 2],
     pub(super) elapsed_ns: u64,
     #[serde(borrow)]
@@ -55,11 +50,40 @@ pub(super) struct SeriesPart<'a> {
     #[serde(borrow)]
     pub(super) metric: Cow<'a, str>,
     pub(super) unit: Unit,
+    #[serde(deserialize_with = "values")]
     pub(super) values: Vec<f64>,
     pub(super) batch: u64,
     #[serde(default)]
     pub(super) linearity: Option<f64>,
 }
+
+/// The values in room that is asked for once.
+fn values<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
+    struct Values;
+
+    impl<'de> Visitor<'de> for Values {
+        type Value = Vec<f64>;
+
+        fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            out.write_str("numbers")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<f64>, A::Error> {
+            // As many slices as a block mostly has.
+            let mut all = Vec::with_capacity(64);
+            while let Some(value) = list.next_element()? {
+                all.push(value);
+            }
+            Ok(all)
+        }
+    }
+
+    deserializer.deserialize_seq(Values)
+}
+
+/// A text that is borrowed also where it stands in something else.
+#[derive(Debug, PartialEq, Deserialize)]
+pub(super) struct Name<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 /// Numbers by name, in the order in which they stand.
 #[derive(Debug, Default, PartialEq)]
@@ -78,9 +102,6 @@ impl Numbers<'_> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Numbers<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
-
         struct Pairs;
 
         impl<'de> Visitor<'de> for Pairs {
@@ -109,165 +130,65 @@ impl<'a> Report<'a> {
     /// # Errors
     /// What is no report.
     pub(super) fn of(text: &'a [u8]) -> serde_json::Result<Self> {
-        InPlace::all(text, Self::in_place).map_or_else(|| serde_json::from_slice(text), Ok)
+        // Text that is known to be UTF-8 is not looked at again, name by name.
+        match std::str::from_utf8(text) {
+            Ok(text) => serde_json::from_str(text),
+            Err(_) => serde_json::from_slice(text),
+        }
     }
-
-    fn in_place(text: &mut InPlace<'a>) -> Option<Self> {
-        let (mut probe, mut revision, mut series, mut checksum) = (None, None, None, None);
-        let (mut canary_ns, mut elapsed_ns, mut counters, mut timer) = (None, None, None, None);
-        let (mut sliced, mut timed_ns) = (None, None);
-        text.object(|text, name| match name {
-            "probe" => once(&mut probe, text.text()),
-            "revision" => once(&mut revision, text.whole()),
-            "series" => once(&mut series, series_of(text)),
-            "checksum" => once(&mut checksum, text.text()),
-            "canary_ns" => once(&mut canary_ns, values_of(text)),
-            "elapsed_ns" => once(&mut elapsed_ns, text.whole()),
-            "counters" => once(&mut counters, numbers_of(text)),
-            "timer" => once(&mut timer, numbers_of(text)),
-            "sliced" => once(&mut sliced, sliced_of(text)),
-            "timed_ns" => once(&mut timed_ns, text.whole()),
-            _ => None,
-        })?;
-        Some(Self {
-            probe: probe?.into(),
-            revision: revision?.try_into().ok()?,
-            series: series?,
-            unavailable: BTreeMap::new(),
-            checksum: checksum.map(Cow::Borrowed),
-            canary_ns: canary_ns?.try_into().ok()?,
-            elapsed_ns: elapsed_ns?,
-            counters: counters?,
-            timer: timer?,
-            command: None,
-            span: None,
-            sliced,
-            timed_ns,
-        })
-    }
-}
-
-/// Fills a field; not a second time.
-fn once<T>(field: &mut Option<T>, value: Option<T>) -> Option<()> {
-    field.replace(value?).is_none().then_some(())
-}
-
-fn series_of<'a>(text: &mut InPlace<'a>) -> Option<Vec<SeriesPart<'a>>> {
-    let mut all = Vec::new();
-    text.array(|text| {
-        let (mut metric, mut unit, mut values) = (None, None, None);
-        let (mut batch, mut linearity) = (None, None);
-        text.object(|text, name| match name {
-            "metric" => once(&mut metric, text.text()),
-            "unit" => once(&mut unit, text.text()),
-            "values" => once(&mut values, values_of(text)),
-            "batch" => once(&mut batch, text.whole()),
-            "linearity" => once(&mut linearity, text.number()),
-            _ => None,
-        })?;
-        let unit: BorrowedStrDeserializer<'_, serde::de::value::Error> =
-            BorrowedStrDeserializer::new(unit?);
-        all.push(SeriesPart {
-            metric: metric?.into(),
-            unit: Unit::deserialize(unit).ok()?,
-            values: values?,
-            batch: batch?,
-            linearity,
-        });
-        Some(())
-    })?;
-    Some(all)
-}
-
-fn values_of(text: &mut InPlace<'_>) -> Option<Vec<f64>> {
-    // As many slices as a block mostly has.
-    let mut values = Vec::with_capacity(64);
-    text.array(|text| {
-        values.push(text.number()?);
-        Some(())
-    })?;
-    Some(values)
-}
-
-fn numbers_of<'a>(text: &mut InPlace<'a>) -> Option<Numbers<'a>> {
-    let mut all = Vec::new();
-    text.object(|text, name| {
-        all.push((name.into(), text.number()?));
-        Some(())
-    })?;
-    Some(Numbers(all))
-}
-
-fn sliced_of(text: &mut InPlace<'_>) -> Option<Sliced> {
-    let (mut slice_ns, mut by_page, mut cpu) = (None, None, None);
-    text.object(|text, name| match name {
-        "slice_ns" => once(&mut slice_ns, text.whole()),
-        "by_page" => once(&mut by_page, text.truth()),
-        "cpu" => once(&mut cpu, text.whole()),
-        _ => None,
-    })?;
-    let cpu: Option<u32> = cpu.map(u32::try_from).transpose().ok()?;
-    Some(Sliced {
-        slice_ns: slice_ns?,
-        by_page: by_page?,
-        cpu,
-    })
 }
 
 #[cfg(test)]
 mod tests {
+    use tare_model::ProbeReport;
+
     use super::*;
 
-    const WHOLE: &str = r#"{"probe":"getppid","revision":1,"series":[{"metric":"syscall.getppid.time","unit":"ns","values":[277.2036743744061,274,1e2],"batch":3157,"linearity":2.0630929363330526}],"checksum":"00ff","canary_ns":[981.0,892.0],"elapsed_ns":421938557,"counters":{"user_ns":12.5},"timer":{"cost_ns":31.0,"resolution_ns":29.0},"sliced":{"slice_ns":1000000,"by_page":true,"cpu":0},"timed_ns":7}"#;
-
-    /// Without the number that is left to the general parser.
-    fn plain() -> String {
-        WHOLE.replace("1e2", "100.25")
-    }
-
-    fn in_place(text: &str) -> Option<Report<'_>> {
-        InPlace::all(text.as_bytes(), Report::in_place)
-    }
+    const WHOLE: &str = r#"{"probe":"getppid","revision":1,"series":[{"metric":"syscall.getppid.time","unit":"ns","values":[277.2036743744061,274,1e2],"batch":3157,"linearity":2.0630929363330526,"notes":["x"]}],"checksum":"00ff","canary_ns":[981.0,892.0],"elapsed_ns":421938557,"counters":{"user_ns":12.5},"timer":{"cost_ns":31.0,"resolution_ns":29.0},"sliced":{"slice_ns":1000000,"by_page":true,"cpu":0},"timed_ns":7}"#;
 
     #[test]
-    fn a_report_as_the_agent_writes_it_is_read_in_place_and_as_the_general_parser_reads_it() {
-        let text = plain();
-        let general: Report<'_> = serde_json::from_str(&text).unwrap();
-        assert_eq!(in_place(&text), Some(general));
+    fn a_report_is_read_as_the_agent_wrote_it_and_its_names_are_not_copied() {
+        let report = Report::of(WHOLE.as_bytes()).unwrap();
+        let written: ProbeReport = serde_json::from_str(WHOLE).unwrap();
+        assert_eq!(report.series[0].values, written.series[0].values);
+        assert_eq!(report.series[0].linearity, written.series[0].linearity);
+        assert_eq!((report.sliced, report.timed_ns), (written.sliced, Some(7)));
+        assert_eq!(report.counters.get("user_ns"), Some(12.5));
+        for name in [
+            &report.probe,
+            &report.series[0].metric,
+            &report.checksum.as_ref().unwrap().0,
+            &report.timer.0[1].0,
+        ] {
+            assert!(matches!(name, Cow::Borrowed(_)), "{name}");
+        }
         let least = r#"{"probe":"null","revision":1,"series":[],"canary_ns":[1,2],"elapsed_ns":3,"counters":{},"timer":{}}"#;
-        assert_eq!(in_place(least), Some(serde_json::from_str(least).unwrap()));
+        assert_eq!(Report::of(least.as_bytes()).unwrap().sliced, None);
     }
 
     #[test]
-    fn what_is_unusual_or_wrong_is_left_to_the_general_parser() {
-        let text = plain();
+    fn what_is_wrong_is_an_error_that_says_where() {
         for (from, to) in [
-            ("100.25", "1e2"),
-            (r#""ns""#, r#""ms""#),
+            (r#""ns""#, r#""parsecs""#),
             (r#""revision":1"#, r#""revision":4294967296"#),
             (r#""revision":1,"#, ""),
             (r#""revision":1"#, r#""revision":1,"revision":1"#),
-            (r#""cpu":0"#, r#""cpu":null"#),
             (r#""cpu":0"#, r#""cpu":4294967296"#),
             ("[981.0,892.0]", "[981.0]"),
-            (r#""batch""#, r#""notes":[],"batch""#),
-            (r#""batch""#, r#""span""#),
-            (r#""getppid""#, r#""get\u0070pid""#),
-            (r#","timed_ns":7"#, r#", "timed_ns":7"#),
+            ("274", "null"),
+            ("274", "\"274\""),
+            ("274", "027"),
         ] {
-            assert_eq!(text.matches(from).count(), 1, "{from}");
-            let other = text.replace(from, to);
-            assert_eq!(in_place(&other), None, "{to}");
-            let general = serde_json::from_str::<Report<'_>>(&other);
-            let found = Report::of(other.as_bytes());
-            match (found, general) {
-                (Ok(found), Ok(general)) => assert_eq!(found, general),
-                (Err(found), Err(general)) => assert_eq!(found.to_string(), general.to_string()),
-                other => panic!("{to}: {other:?}"),
-            }
+            assert_eq!(WHOLE.matches(from).count(), 1, "{from}");
+            let other = WHOLE.replace(from, to);
+            let error = Report::of(other.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains("at line 1 column "), "{to}: {error}");
         }
-        for length in 0..text.len() {
-            assert_eq!(in_place(&text[..length]), None);
+        for length in 0..WHOLE.len() {
+            assert!(Report::of(&WHOLE.as_bytes()[..length]).is_err());
         }
+        let foreign = WHOLE.replace("getppid", "get\u{e9}pid").into_bytes();
+        let cut: Vec<u8> = foreign.into_iter().filter(|byte| *byte != 0xa9).collect();
+        assert!(Report::of(&cut).is_err());
     }
 }
