@@ -70,6 +70,25 @@ impl RatioAxis {
         (ratio.ln() - self.ln_low) / (self.ln_high - self.ln_low)
     }
 
+    /// Those round ratios whose labels have room, the outermost first; 1 whatever else has. A letter takes so much, and so
+    /// much is left between two labels, as shares of the axis.
+    pub(in crate::report) fn labelled(self, letter: f64, between: f64) -> Vec<f64> {
+        let half = |tick| letter * tick_label(tick).chars().count() as f64 / 2.0;
+        let mut ticks = self.ticks();
+        ticks.sort_by(|a, b| b.ln().abs().total_cmp(&a.ln().abs()));
+        let mut shown = vec![1.0];
+        for tick in ticks {
+            let is_far = |other: &f64| {
+                let apart = (self.place(tick) - self.place(*other)).abs();
+                apart >= half(tick) + between + half(*other)
+            };
+            if shown.iter().all(is_far) {
+                shown.push(tick);
+            }
+        }
+        shown
+    }
+
     /// Round ratios on the axis, at most about eight, 1 among them.
     pub(in crate::report) fn ticks(self) -> Vec<f64> {
         // Of an axis that is very long the ends themselves are no numbers any more.
@@ -152,6 +171,16 @@ mod tests {
             let ticks = axis.ticks();
             assert!(ticks.contains(&1.0), "{rows:?}: {ticks:?}");
             assert!(ticks.len() <= 9, "{rows:?}: {ticks:?}");
+            let [letter, between] = [0.05, 0.06];
+            let labelled = axis.labelled(letter, between);
+            assert!(labelled.contains(&1.0), "{rows:?}: {labelled:?}");
+            for (place, tick) in labelled.iter().enumerate() {
+                for other in &labelled[..place] {
+                    let letters = (tick_label(*tick) + &tick_label(*other)).len() as f64;
+                    let apart = (axis.place(*tick) - axis.place(*other)).abs();
+                    assert!(apart >= letter * letters / 2.0, "{rows:?}: {labelled:?}");
+                }
+            }
             for tick in ticks {
                 assert!((0.0..=1.0).contains(&axis.place(tick)), "{rows:?}: {tick}");
             }

@@ -89,6 +89,11 @@ const contrast = (one, other) => {
   const [high, low] = [light(one), light(other)].sort((a, b) => b - a);
   return (high + 0.05) / (low + 0.05);
 };
+// What is printed at the head of each page instead of a control.
+for (const button of all("thead th button")) {
+  const head = button.closest("th");
+  if (head.dataset.name !== button.textContent || !head.dataset.name) say("a head that is not printed", head);
+}
 const pale = new Map();
 let measured = 0;
 for (const element of all("body, body *")) {

@@ -55,21 +55,16 @@ pub(super) fn interval(axis: RatioAxis, ratio: &Span, margin: f64) -> Markup {
     }
 }
 
-/// The least distance of two labels above a table's column, as a share of it: where it is narrowest, they do not touch.
-const LABELS_APART: f64 = 0.19;
+/// What a letter of a label above a table's column takes where that is narrowest, and the least room between two labels,
+/// as shares of the column.
+const LETTER: f64 = 0.055;
+const BETWEEN_LABELS: f64 = 0.06;
 
-/// The labels of the axis that a table's rows share, as many as have room; 1 whatever else has.
+/// The labels of the axis that a table's rows share, as many as have room, the outermost first; 1 whatever else has.
 pub(super) fn axis(axis: RatioAxis) -> Markup {
-    let mut shown = vec![1.0];
-    for tick in axis.ticks() {
-        let far = |other: &f64| (axis.place(tick) - axis.place(*other)).abs() >= LABELS_APART;
-        if shown.iter().all(far) {
-            shown.push(tick);
-        }
-    }
     html! {
         svg width="100%" height="14" aria-hidden="true" {
-            @for tick in shown {
+            @for tick in axis.labelled(LETTER, BETWEEN_LABELS) {
                 text x=(pc(axis.place(tick))) y="11" text-anchor="middle" { (tick_label(tick)) }
             }
         }

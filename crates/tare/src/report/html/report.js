@@ -23,6 +23,7 @@ for (const tools of document.querySelectorAll(".tools")) {
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = head.textContent;
+    head.dataset.name = head.textContent;
     head.replaceChildren(button);
     button.addEventListener("click", () => {
       const down = head.getAttribute("aria-sort") !== "descending";
