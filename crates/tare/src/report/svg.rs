@@ -201,20 +201,27 @@ fn step(high: f64) -> f64 {
         .unwrap_or(power)
 }
 
-/// What the intervals of these values hold: below six blocks there is none of 95 % but a range of a lower level.
+/// What the intervals of these values hold: below six blocks there is none of 95 % but a range of a lower level, and of a
+/// single block there is none.
 fn interval_told(spans: impl Iterator<Item = Span>) -> String {
     let percent = |level: f64| format!("{:.0}", level * 100.0);
-    let (mut least, mut most) = (f64::INFINITY, 0f64);
-    for level in spans.map(|span| span.level.unwrap_or(LEVEL)) {
-        (least, most) = (least.min(level), most.max(level));
-    }
-    let (least, most) = if least > most {
-        (LEVEL, LEVEL)
-    } else {
-        (least, most)
-    };
-    if percent(least) == percent(most) && least >= LEVEL {
+    let levels: Vec<f64> = spans.map(|span| span.level.unwrap_or(LEVEL)).collect();
+    let several = || levels.iter().copied().filter(|level| *level > 0.0);
+    let least = several().fold(f64::INFINITY, f64::min);
+    let most = several().fold(0.0, f64::max);
+    let told = if least > most {
+        if levels.is_empty() {
+            return format!("{} % interval", percent(LEVEL));
+        }
+        return "none, for want of blocks".to_owned();
+    } else if least >= LEVEL {
         format!("{} % interval", percent(most))
+    } else if most >= LEVEL {
+        format!(
+            "{} % interval, or for want of blocks a range that holds the typical value with {} % or more",
+            percent(most),
+            percent(least)
+        )
     } else if percent(least) == percent(most) {
         format!(
             "range, which holds the typical value with {} % only, for want of blocks",
@@ -222,10 +229,15 @@ fn interval_told(spans: impl Iterator<Item = Span>) -> String {
         )
     } else {
         format!(
-            "interval of {} %, or for want of blocks a range of down to {} %",
-            percent(most),
-            percent(least)
+            "range, which holds the typical value with {} to {} % only, for want of blocks",
+            percent(least),
+            percent(most)
         )
+    };
+    if levels.iter().any(|level| *level <= 0.0) {
+        format!("{told} (none where there is one block)")
+    } else {
+        told
     }
 }
 
@@ -349,6 +361,30 @@ mod tests {
         let long = label_lines("one-word-without-any-space-in-it");
         assert_eq!(long.len(), 1);
         assert!(long[0].ends_with('…') && long[0].chars().count() == LABEL_LINE);
+    }
+
+    #[test]
+    fn what_whiskers_hold_is_told_by_their_levels_and_one_block_has_none() {
+        let told = |levels: &[f64]| {
+            interval_told(levels.iter().map(|level| Span {
+                level: Some(*level),
+                ..Span::new(1.0, 2.0, 3.0)
+            }))
+        };
+        assert_eq!(told(&[]), "95 % interval");
+        assert_eq!(told(&[0.95, 0.95]), "95 % interval");
+        assert_eq!(told(&[0.0, 0.0]), "none, for want of blocks");
+        assert!(told(&[0.5, 0.75]).contains("with 50 to 75 % only"));
+        assert!(told(&[0.95, 0.5]).contains("value with 50 % or more"));
+        let mixed = told(&[0.5, 0.0]);
+        assert!(
+            mixed.contains("with 50 % only") && !mixed.contains(" 0 %"),
+            "{mixed}"
+        );
+        assert!(
+            mixed.ends_with("(none where there is one block)"),
+            "{mixed}"
+        );
     }
 
     #[test]

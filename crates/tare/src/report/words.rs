@@ -100,7 +100,7 @@ const MANY_TWINS: usize = 64;
 
 /// The fewest parameters, the shortest names first, that tell cells of one metric apart as well as all of them do:
 /// parameters that change together are not told twice.
-fn telling<'a>(twins: &[&'a DossierCell]) -> Vec<&'a str> {
+pub(in crate::report) fn telling<'a>(twins: &[&'a DossierCell]) -> Vec<&'a str> {
     let value = |cell: &'a DossierCell, param: &str| cell.params.0.get(param);
     let all = twins.iter().flat_map(|cell| cell.params.0.keys());
     let all: BTreeSet<&str> = all.map(String::as_str).collect();

@@ -5,10 +5,12 @@
 //! What it cannot see: what lies between two levels.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 
 use tare_model::Value;
 use tare_model::dossier::{Dossier, DossierCell, Span};
 
+use super::super::words::telling;
 use super::lines::{Plot, levels as levels_of};
 use super::plain;
 use super::{Figure, interval_told};
@@ -27,8 +29,19 @@ struct Sweep<'a> {
 
 /// A figure for every sweep.
 pub(super) fn figures(dossier: &Dossier) -> Vec<Figure> {
+    let sweeps = sweeps(&dossier.cells);
+    (1..)
+        .zip(&sweeps)
+        .map(|(number, sweep)| Figure {
+            name: format!("sweep-{number}-{}", plain(&sweep.of.metric)),
+            svg: sweep.draw(dossier, &sweep.told_apart(&sweeps)),
+        })
+        .collect()
+}
+
+fn sweeps(cells: &[DossierCell]) -> Vec<Sweep<'_>> {
     let mut sweeps: Vec<Sweep<'_>> = Vec::new();
-    for cell in &dossier.cells {
+    for cell in cells {
         for (axis, level) in levels(cell) {
             let known = sweeps
                 .iter()
@@ -47,13 +60,7 @@ pub(super) fn figures(dossier: &Dossier) -> Vec<Figure> {
         }
     }
     sweeps.retain(|sweep| levels_of(&sweep.lines).len() >= FEWEST_LEVELS);
-    (1..)
-        .zip(&sweeps)
-        .map(|(number, sweep)| Figure {
-            name: format!("sweep-{number}-{}", plain(&sweep.of.metric)),
-            svg: sweep.draw(dossier),
-        })
-        .collect()
+    sweeps
 }
 
 /// What a cell could be a level of: its whole numbers and sizes, and how many instances there were.
@@ -121,10 +128,37 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    fn draw(&self, dossier: &Dossier) -> String {
+    /// What is held still in it, as far as that tells it from other sweeps of its metric over the same: `, size=200`.
+    fn told_apart(&self, all: &[Sweep<'_>]) -> String {
+        let is_twin = |other: &&Sweep<'_>| {
+            (other.axis, &other.of.metric) == (self.axis, &self.of.metric)
+                && other.of.workload == self.of.workload
+        };
+        let twins: Vec<&DossierCell> = all.iter().filter(is_twin).map(|twin| twin.of).collect();
+        let mut told = String::new();
+        for param in telling(&twins) {
+            if let Some(value) = self.of.params.0.get(param).filter(|_| param != self.axis) {
+                let _ = write!(told, ", {param}={value}");
+            }
+        }
+        if twins.iter().any(|twin| twin.path != self.of.path)
+            && let Some(path) = self.of.path
+        {
+            let _ = write!(told, ", {path}");
+        }
+        if self.axis != INSTANCES && twins.iter().any(|it| it.instances != self.of.instances) {
+            let _ = write!(told, ", ×{}", self.of.instances);
+        }
+        told
+    }
+
+    fn draw(&self, dossier: &Dossier, told_apart: &str) -> String {
         let spans = self.lines.iter().flat_map(|(_, values)| values.values());
         let lines = Plot {
-            title: format!("{}: {} by {}", self.of.workload, self.of.metric, self.axis),
+            title: format!(
+                "{}: {} by {}{told_apart}",
+                self.of.workload, self.of.metric, self.axis
+            ),
             axis: self.axis,
             unit: &self.of.unit,
             foot: &format!(
@@ -141,7 +175,32 @@ impl<'a> Sweep<'a> {
 
 #[cfg(test)]
 mod tests {
+    use tare_model::Params;
+
     use super::*;
+    use crate::cause::composed;
+
+    #[test]
+    fn sweeps_of_one_metric_are_told_apart_by_what_is_held_still() {
+        let cell = |size: i64, instances: u32| DossierCell {
+            params: [("size", size), ("pairs", 8), ("threads", 1)]
+                .into_iter()
+                .fold(Params::new(), |all, (name, value)| all.with(name, value)),
+            instances,
+            base: Some(Span::new(1.0, 2.0, 3.0)),
+            ..composed::cell("blas.matrices.time", 1.1)
+        };
+        let both = [cell(200, 1), cell(1000, 1)];
+        let more = (2..=3).flat_map(|n| [cell(200, n), cell(1000, n)]);
+        let cells: Vec<DossierCell> = both.into_iter().chain(more).collect();
+        let found = sweeps(&cells);
+        let told: Vec<String> = found.iter().map(|it| it.told_apart(&found)).collect();
+        assert_eq!(told, [", size=200", ", size=1000"]);
+        // One alone has nothing to be told from.
+        let alone: Vec<DossierCell> = (1..=3).map(|n| cell(200, n)).collect();
+        let found = sweeps(&alone);
+        assert_eq!(found[0].told_apart(&found), "");
+    }
 
     #[test]
     fn a_size_is_a_level_and_is_shown_in_the_unit_that_it_fills() {
