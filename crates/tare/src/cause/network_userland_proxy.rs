@@ -38,7 +38,7 @@ pub(super) static CAUSE: Entry = Entry {
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
     let is_published = case.setting("network").as_deref() == Some("published")
-        || case.fact(fact::ASKED_PORTS).is_some();
+        || case.fact(fact::ASKED_PORTS).is_some_and(is_some_port);
     let busy = case.proxy_busy();
     let is_proxied = case.is_proxied();
     if !(is_published || is_proxied) || !case.is_of_engine() {
@@ -78,6 +78,11 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     )
 }
 
+/// Whether what a container was asked for names a port at all: engines write the empty list out.
+fn is_some_port(asked: &str) -> bool {
+    asked.chars().any(|letter| letter.is_ascii_digit())
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::composed::{Composed, cell, check};
@@ -103,7 +108,7 @@ mod tests {
             &[
                 reached("published"),
                 Composed::of("docker")
-                    .fact("asked.PortBindings", "{}")
+                    .fact("asked.PortBindings", "{\"80/tcp\":[{\"HostIp\":\"\"}]}")
                     .cost("redis.request.rate", 2.0),
                 proxied("4e8", "0"),
                 proxied("4e8", "1e7"),
@@ -114,6 +119,10 @@ mod tests {
                 proxied("4e8", "3e8"),
                 proxied("0", "0").setting("network", "published"),
                 reached("host"),
+                // What an engine writes of a container without a port.
+                Composed::of("docker")
+                    .fact("asked.PortBindings", "{}")
+                    .cost("redis.request.rate", 2.0),
                 Composed::of("docker")
                     .setting("network", "published")
                     .cell(away),

@@ -193,6 +193,10 @@ pub fn init(case: &Case<'_>) -> Counterfactual {
 pub fn without(case: &Case<'_>, name: &str) -> Counterfactual {
     if case.arm.settings.value(name).is_some() {
         Counterfactual::Settings(one(name, ""))
+    } else if env::own::is_own(&case.arm.settings) {
+        Counterfactual::NotHere(
+            "the options of a container of your own are left away one by one instead".into(),
+        )
     } else {
         Counterfactual::NotHere(format!(
             "no setting `{name}` of this arm asks for it: it comes from elsewhere"

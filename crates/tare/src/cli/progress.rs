@@ -128,15 +128,21 @@ pub(super) fn so_far(arms: &[SoFar]) -> Option<String> {
     (!told.is_empty()).then(|| format!("so far, {}", told.join("; ")))
 }
 
-/// Leaves out in what the arms differ: a study that follows another would say it again.
+/// Leaves out in what the arms differ or should not: a study that follows another would say it again.
 pub(super) struct WithoutDifferences<'a>(pub(super) &'a Progress);
 
 impl Observer for WithoutDifferences<'_> {
     fn event(&self, event: &Event) {
-        if !matches!(event, Event::Remark(text) if text.starts_with("differs: ")) {
+        if !matches!(event, Event::Remark(text) if is_difference(text)) {
             self.0.event(event);
         }
     }
+}
+
+fn is_difference(remark: &str) -> bool {
+    ["differs: ", "not equal: "]
+        .iter()
+        .any(|word| remark.starts_with(word))
 }
 
 #[cfg(test)]

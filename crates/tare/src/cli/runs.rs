@@ -7,6 +7,7 @@ use tare_model::study::A_PRIME;
 
 use super::home::Place;
 use super::{Exit, Failed, output};
+use crate::report::command_line;
 use crate::store::{RunLine, Store};
 
 #[derive(Debug, Args)]
@@ -69,8 +70,8 @@ const MOST_LETTERS: usize = 60;
 pub(super) fn about(run: &RunLine) -> String {
     let mut arms = run.arms.iter().skip(1).filter(|arm| *arm != A_PRIME);
     let text = match (&run.command, arms.next()) {
-        (Some(command), Some(arm)) => format!("`{}` in {arm}", command.join(" ")),
-        (Some(command), None) => format!("`{}`", command.join(" ")),
+        (Some(command), Some(arm)) => format!("`{}` in {arm}", command_line(command)),
+        (Some(command), None) => format!("`{}`", command_line(command)),
         (None, _) => run.title.clone(),
     };
     if text.chars().count() <= MOST_LETTERS {

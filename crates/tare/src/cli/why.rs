@@ -415,7 +415,7 @@ impl Why {
         let first = why::calibrate::look(&cx, &ask, &ask.settings, None)?;
         output::tell(&format!(
             "`{}`: {} on the host, {} in `{}` at the first look",
-            output::printable(&self.command.join(" ")),
+            output::printable(&report::command_line(&self.command)),
             report::terminal::time(first.host.wall_ns as f64),
             report::terminal::time(first.env.wall_ns as f64),
             ask.driver

@@ -31,7 +31,7 @@ fn summary(dossier: &Dossier) -> String {
     let names = Names::of(dossier);
     let mut out = String::new();
     let title = match &dossier.why {
-        Some(why) => format!("Why {} in {}", why.command.join(" "), why.arm),
+        Some(why) => format!("Why {} in {}", words::command_line(&why.command), why.arm),
         None => dossier.study.title.clone(),
     };
     let _ = writeln!(out, "## {}\n", escaped(&title));

@@ -374,6 +374,20 @@ pub(crate) fn called(arm: &str) -> &str {
     if arm == A_PRIME { "A′" } else { arm }
 }
 
+/// A command as a shell takes it: words that a shell would take apart or read are quoted. The first stays as it is: it may
+/// stand for the beginning of a line.
+pub(crate) fn command_line(command: &[String]) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-_=+.,:/@%…".contains(letter);
+    let words = command.iter().enumerate().map(|(place, word)| {
+        if place == 0 || (!word.is_empty() && word.chars().all(is_plain)) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// What a flag means, for those that a reader of the table must know; `None` for those that change nothing.
 pub(in crate::report) fn meaning(flag: &str) -> Option<&'static str> {
     Some(match flag {
@@ -437,6 +451,19 @@ pub(in crate::report) fn is_doubt(flag: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_is_told_as_a_shell_takes_it() {
+        let told = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            command_line(&words)
+        };
+        assert_eq!(told(&["ls", "-l", "--a=b", "/x"]), "ls -l --a=b /x");
+        assert_eq!(
+            told(&["docker run … image", "sh", "-c", "echo $i, it's", ""]),
+            r"docker run … image sh -c 'echo $i, it'\''s' ''"
+        );
+    }
 
     #[test]
     fn every_doubt_of_a_reading_is_explained_below_the_table() {

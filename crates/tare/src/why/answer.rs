@@ -7,6 +7,7 @@ use tare_model::{ArmSpec, Status, Verdict, WhyOutcome};
 
 use super::{own, readings};
 use crate::analyze::{self, RunData};
+use crate::cause;
 use crate::config::units;
 use crate::env::{self, own::OWN};
 use crate::workload::sanity::CUT_OFF;
@@ -21,15 +22,18 @@ pub(super) fn because(findings: &[DossierFinding], explained: Option<&Span>) -> 
         format!("part of it because of {}", named(finding))
     } else if let Some(finding) = is(Status::Undecided) {
         format!(
-            "perhaps because of {}, of which trying it decided nothing",
-            finding.cause
+            "perhaps because of {}; it was tried, and that decided nothing",
+            catalogued(&finding.cause)
         )
     } else if let Some(finding) = is(Status::Untested) {
         let tried = match finding.arm {
             Some(_) => "was tried too seldom to tell",
             None => "was not tried",
         };
-        format!("perhaps because of {}, which {tried}", finding.cause)
+        format!(
+            "perhaps because of {}; it {tried}",
+            catalogued(&finding.cause)
+        )
     } else {
         "and no rule here explains it; the ladder says where it arises".to_owned()
     };
@@ -44,10 +48,21 @@ pub(super) fn because(findings: &[DossierFinding], explained: Option<&Span>) -> 
     format!("{what}{rest}")
 }
 
-/// A cause by its name; a difference of the user's own by what it is, with what there is to change.
+/// A cause by its name, with what that means in the words of its title where the catalogue has one.
+fn catalogued(cause: &str) -> String {
+    let Some(entry) = cause::find(cause) else {
+        return cause.to_owned();
+    };
+    let mut letters = entry.title.chars();
+    let first = letters.next().map(char::to_lowercase);
+    let first = first.into_iter().flatten();
+    format!("{cause} ({})", first.chain(letters).collect::<String>())
+}
+
+/// A cause by its name and meaning; a difference of the user's own by what it is, with what there is to change.
 fn named(finding: &DossierFinding) -> String {
     match finding.claim.strip_suffix(own::CLAIM) {
-        _ if !finding.cause.starts_with(OWN) => finding.cause.clone(),
+        _ if !finding.cause.starts_with(OWN) => catalogued(&finding.cause),
         Some(what) => format!("{what}: {} (price: {})", finding.advice, finding.price),
         None => finding.claim.clone(),
     }
@@ -225,7 +240,27 @@ mod tests {
         assert!(told(Status::Supported).starts_with("part of it because of a"));
         assert_eq!(
             told(Status::Undecided),
-            "perhaps because of a, of which trying it decided nothing"
+            "perhaps because of a; it was tried, and that decided nothing"
         );
+    }
+
+    #[test]
+    fn a_cause_of_the_catalogue_is_told_in_words() {
+        let told = |status| {
+            because(
+                &[finding("cpu.cfs-quota-throttle", status, "off-1", 0.2)],
+                None,
+            )
+        };
+        for status in [
+            Status::Confirmed,
+            Status::Supported,
+            Status::Undecided,
+            Status::Untested,
+        ] {
+            let told = told(status);
+            let named = "because of cpu.cfs-quota-throttle (a processor quota stops ";
+            assert!(told.contains(named), "{told}");
+        }
     }
 }

@@ -16,7 +16,7 @@ use tare_model::{StoppedBy, WhyOutcome};
 use super::answer;
 use super::format::{Format, Made, Material};
 use super::terminal::{self, applied_told, harmless, tail};
-use super::words::{Names, purpose};
+use super::words::{Names, command_line, purpose};
 
 mod costs;
 mod course;
@@ -97,7 +97,7 @@ fn title(dossier: &Dossier) -> String {
     match &dossier.why {
         Some(why) => format!(
             "Why {} in {}",
-            harmless(&why.command.join(" ")),
+            harmless(&command_line(&why.command)),
             harmless(&why.arm)
         ),
         None => harmless(&dossier.study.title),
@@ -163,7 +163,7 @@ fn body(dossier: &Dossier) -> Markup {
                         h2 id="why" { "Why" }
                         @if let Some(ladder) = &dossier.ladder { (why::ladder(ladder, terminal::base(dossier).1)) }
                         (why::findings(dossier))
-                        @if let Some(asked) = &dossier.why { h3 { "The command" } (why::command(asked)) }
+                        @if let Some(asked) = &dossier.why { h3 { "The command" } (why::command(dossier, asked)) }
                     }
                 }
             };

@@ -8,8 +8,9 @@ use tare_model::Status;
 use tare_model::dossier::{Dossier, DossierFinding, DossierLadder, DossierWhy, Span};
 
 use super::super::number::typical;
-use super::super::terminal::{CHARGED, added, counters, harmless, share_told, time};
+use super::super::terminal::{CHARGED, added, base_arm, counters, harmless, share_told, time};
 use super::super::waterfall::{Adds, Bar, Waterfall};
+use super::super::words::command_line;
 use super::{figures, prose};
 
 /// The findings, the strongest first as the dossier has them; what was refuted comes folded.
@@ -113,15 +114,15 @@ fn class(span: &Span) -> &'static str {
 }
 
 /// What the command used, and how it was carried inside.
-pub(super) fn command(why: &DossierWhy) -> Markup {
+pub(super) fn command(dossier: &Dossier, why: &DossierWhy) -> Markup {
     let told = [
-        ("per run, host → inside", ""),
-        ("charged by the host's kernel", CHARGED),
+        (format!("per run, {} → inside", base_arm(dossier)), ""),
+        ("charged by the host's kernel".to_owned(), CHARGED),
     ];
     let told = told.map(|(what, prefix)| (what, counters(why, prefix)));
     html! {
         dl.facts {
-            dt { "command" } dd { code { (harmless(&why.command.join(" "))) } }
+            dt { "command" } dd { code { (harmless(&command_line(&why.command))) } }
             @for (what, lines) in &told { @if !lines.is_empty() { dt { (what) } dd { (lines.join("; ")) } } }
             @if let Some(start_up) = &why.start_up_ns {
                 dt { "creating and removing it" } dd { (time(start_up.point)) " each time [" (time(start_up.low)) ", " (time(start_up.high)) "], which is in no number above" }

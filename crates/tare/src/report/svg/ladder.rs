@@ -10,6 +10,7 @@ use tare_model::dossier::{Dossier, DossierLadder, Span};
 use super::super::number::{Scale, scale_for, typical};
 use super::super::terminal::{added, base, harmless, metric_told};
 use super::super::waterfall::{Adds, Bar, Waterfall};
+use super::super::words::command_line;
 use super::{
     Axis, FOOT_LINE, Figure, GRID, INK, TITLE_LINE, begun, broken, plain, text, text_lines,
 };
@@ -96,7 +97,7 @@ fn draw(ladder: &DossierLadder, dossier: &Dossier) -> String {
     let most = ends.flatten().map(|(_, to)| to).fold(0.0, f64::max);
     let scale = scale_for(most, &ladder.unit);
     let axis = Axis::over(f64::INFINITY, most / scale.factor);
-    let command = dossier.why.as_ref().map(|why| why.command.join(" "));
+    let command = dossier.why.as_ref().map(|why| command_line(&why.command));
     let title = format!(
         "{}, {} in {}: what each step adds",
         harmless(&command.unwrap_or_default()),

@@ -29,7 +29,7 @@ pub use brief::brief;
 pub(in crate::report) use text::NO_BREAK;
 pub use text::harmless;
 pub(in crate::report) use why::{
-    CHARGED, added, applied_told, base, counters, metric_told, share_told,
+    CHARGED, added, applied_told, base, base_arm, counters, metric_told, share_told,
 };
 pub use why::{time, why};
 

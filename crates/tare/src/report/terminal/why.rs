@@ -14,6 +14,7 @@ use tare_model::{CheckResult, Status, StoppedBy, counter};
 use super::super::failures;
 use super::super::number::{decimals, scale_for, significant, typical, with_unit};
 use super::super::waterfall::{Adds, Bar, Waterfall};
+use super::super::words::command_line;
 use super::Style;
 use super::text::{Paint, harmless, paragraph, width, wrapped};
 
@@ -40,7 +41,7 @@ pub fn why(dossier: &Dossier, style: Style) -> String {
     let Some(why) = &dossier.why else {
         return super::table(dossier, style);
     };
-    let command = harmless(&why.command.join(" "));
+    let command = harmless(&command_line(&why.command));
     let blocks = dossier.cells.iter().map(|cell| cell.n_blocks).max();
     let heading = format!(
         "{command} · {} in {} against {} · run {} · {} blocks · seed {}",
@@ -107,7 +108,7 @@ pub fn why(dossier: &Dossier, style: Style) -> String {
         );
     }
     differences(&mut out, dossier, &why.arm, limit);
-    notes(&mut out, why, limit);
+    notes(&mut out, dossier, why, limit);
     let failures = failures::of_answer(dossier);
     for failure in failures::told(&failures) {
         paragraph(&mut out, "not measured: ", &failure.text, limit);
@@ -159,6 +160,12 @@ pub(in crate::report) fn base(dossier: &Dossier) -> (&'static str, &'static str)
         }
         _ => ("the host", "host, a bare process"),
     }
+}
+
+/// What the arm that everything is held against is called.
+pub(in crate::report) fn base_arm(dossier: &Dossier) -> String {
+    let base = dossier.arms.iter().find(|arm| arm.baseline);
+    base.map_or_else(|| "host".to_owned(), |arm| harmless(&arm.id))
 }
 
 /// A metric of a command in words.
@@ -516,15 +523,15 @@ pub(in crate::report) fn counters(why: &DossierWhy, prefix: &str) -> Vec<String>
 pub(in crate::report) const CHARGED: &str = "charged_";
 
 /// Counters, start-up, and how the command was carried.
-fn notes(out: &mut String, why: &DossierWhy, limit: usize) {
+fn notes(out: &mut String, dossier: &Dossier, why: &DossierWhy, limit: usize) {
     out.push('\n');
     for (told, prefix) in [
-        ("per run, host → inside: ", ""),
-        ("charged per run by the host's kernel: ", CHARGED),
+        (format!("per run, {} → inside: ", base_arm(dossier)), ""),
+        ("charged per run by the host's kernel: ".to_owned(), CHARGED),
     ] {
         let counters = counters(why, prefix);
         if !counters.is_empty() {
-            paragraph(out, told, &counters.join("; "), limit);
+            paragraph(out, &told, &counters.join("; "), limit);
         }
     }
     if let Some(span) = &why.start_up_ns {
