@@ -50,6 +50,10 @@ pub struct LaunchSpec {
     pub namespaces: Namespaces,
     /// The root file system.
     pub rootfs: Rootfs,
+    /// The folders of the layers that the overlay lies over, the uppermost first, where that is another root than the
+    /// host's; they are only read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lower: Vec<String>,
     /// File systems mounted anew.
     pub mounts: Mounts,
     /// Hides and write-protects the paths of /proc and /sys that Docker hides and protects.

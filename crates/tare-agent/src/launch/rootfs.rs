@@ -4,6 +4,7 @@
 //! through overlayfs. Upper and work layer lie in the instance's scratch folder, which must be on a disk that
 //! overlayfs takes as an upper layer. Other file systems that the host has mounted below `/` are not part of
 //! the lower layer: inside, their mount points are the bare folders beneath them.
+//! Where other layers are given, such as those of an image, they are the lower ones, and nothing of the host's is.
 //! In a user namespace the kernel refuses `/` as a lower layer while anything is mounted below it, because that
 //! would uncover what those mounts cover. Then the root is an overlay over a skeleton of `/`, and each of its
 //! folders an overlay of its own; folders with mounts below them are bound instead, which is reported.
@@ -29,6 +30,8 @@ pub(super) const AGENT_INSIDE: &str = "/tare-agent";
 /// The folders of an instance in its scratch folder.
 #[derive(Debug, Clone)]
 pub(super) struct Layers {
+    /// As the options of an overlay name them.
+    lower: String,
     upper: PathBuf,
     work: PathBuf,
     merged: PathBuf,
@@ -39,6 +42,7 @@ pub(super) struct Layers {
 impl Layers {
     fn of(scratch: &Path) -> Self {
         Self {
+            lower: "/".to_owned(),
             upper: scratch.join("upper"),
             work: scratch.join("work"),
             merged: scratch.join("merged"),
@@ -94,7 +98,10 @@ pub(super) fn prepare(spec: &LaunchSpec) -> Result<Option<Layers>, LaunchError> 
             hint: Some("set TARE_HOME to a folder without them".into()),
         });
     }
-    let layers = Layers::of(&scratch);
+    let mut layers = Layers::of(&scratch);
+    if !spec.lower.is_empty() {
+        layers.lower = spec.lower.join(":");
+    }
     let inside = layers.upper.join(spec.workdir.trim_start_matches('/'));
     let agent = layers.upper.join(AGENT_INSIDE.trim_start_matches('/'));
     let make = || -> io::Result<()> {
@@ -160,8 +167,9 @@ pub(super) fn mount(
             has_user_namespace,
         )
     };
-    let mounted = match over(Path::new("/")) {
-        Err(error) if has_user_namespace && error.raw_os_error() == Some(libc::EINVAL) => {
+    let may_be_in_parts = has_user_namespace && layers.lower == "/";
+    let mounted = match over(Path::new(&layers.lower)) {
+        Err(error) if may_be_in_parts && error.raw_os_error() == Some(libc::EINVAL) => {
             let folders = skeleton(&layers.skeleton).map_err(refused("copy the folders of /"))?;
             // Read before the overlay itself appears below one of the folders.
             let mountinfo = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();

@@ -238,6 +238,7 @@ mod tests {
                 cgroup: true,
             },
             rootfs: Rootfs::Overlay,
+            lower: Vec::new(),
             mounts: Mounts {
                 proc: true,
                 sys: true,

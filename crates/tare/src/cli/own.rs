@@ -1,10 +1,13 @@
 //! `tare why` about a container of the user's own: taken as it is, compared, and searched for what makes it slow.
 
+mod baselines;
+
 use std::path::Path;
 
 use tare_model::Params;
 use tare_model::command::Pick;
 
+use self::baselines::{Seen, seen};
 use super::rounds::{Measured, Runner};
 use super::session::Session;
 use super::{Exit, Failed, output};
@@ -13,9 +16,9 @@ use crate::env::own::{Own, Shares, Source, WHICH, Wish};
 use crate::env::{self, Driver, EnvError};
 use crate::report;
 use crate::why::look::Inside;
-use crate::why::own::{Asks, Hunt, applied, bases, call, one_more_ns, told};
+use crate::why::own::{Asks, Hunt, applied, baseline, call, one_more_ns};
 use crate::why::studies::Pace;
-use crate::why::{self, Ask, First, Trouble, conclude};
+use crate::why::{Ask, First, Trouble, conclude};
 
 /// What of the user's is asked about.
 #[derive(Debug, Clone, Copy)]
@@ -47,12 +50,12 @@ impl<'a> Subject<'a> {
         ask: &mut Ask,
         own: &mut Own,
     ) -> Result<Seen, Failed> {
-        let first = match seen(cx, ask, own) {
+        let wish = self.wish(cx.scratch);
+        let first = match seen(cx, (found, &wish), ask, own) {
             Err(failed) if failed.may_have_left || cx.cancel.is_requested() => return Err(failed),
             Ok(seen) if !tells_read_only(&seen.0.said()) => return Ok(seen),
             first => first,
         };
-        let wish = self.wish(cx.scratch);
         let trouble = |source| of_driver(self.driver, source);
         if self.with_dependencies {
             found.check_beside(cx, &wish).map_err(trouble)?;
@@ -72,7 +75,7 @@ impl<'a> Subject<'a> {
             own.told.retain(|told| Some(told) != line.before.as_ref());
             own.told.push(line.now);
         }
-        seen(cx, ask, own)
+        seen(cx, (found, &wish), ask, own)
     }
 }
 
@@ -182,16 +185,12 @@ impl Question<'_> {
         }
         let mut own = own;
         let (inside, (asks, first)) = self.subject.looked(&cx, found, &mut ask, &mut own)?;
-        let mut lines = vec![told(&asks)];
+        let mut lines = vec![baseline::told(&asks)];
         lines.extend(own.told.iter().cloned());
         output::tell(&output::printable(&lines[0]));
         ask.carried = lines;
-        ask.own = Some(asks);
-        output::tell(&format!(
-            "{} plain, {} in the container at the first look",
-            report::terminal::time(first.host.wall_ns as f64),
-            report::terminal::time(first.env.wall_ns.min(inside.wall_ns()) as f64),
-        ));
+        ask.own = Some(asks.clone());
+        output::tell(&at_first_look(&asks, &first, &inside));
         for remark in &first.remarks {
             output::tell(&format!("note: {}", output::printable(remark)));
         }
@@ -199,58 +198,18 @@ impl Question<'_> {
     }
 }
 
-/// How the command is inside alone, beside what it is compared with, and on both sides.
-type Seen = (Inside, (Asks, First));
-
-/// How the command is inside alone, and beside the barest baseline in which it does the same.
-fn seen(cx: &crate::cx::Context<'_>, ask: &mut Ask, own: &Own) -> Result<Seen, Failed> {
-    let inside = why::calibrate::look_inside(cx, ask).map_err(alone)?;
-    let based = based(cx, ask, own, &inside)?;
-    Ok((inside, based))
-}
-
-/// The barest baseline in which the command does the same: one in which it fails is none, and where it prints
-/// something else what it may need is kept.
-fn based(
-    cx: &crate::cx::Context<'_>,
-    ask: &mut Ask,
-    own: &Own,
-    inside: &Inside,
-) -> Result<(Asks, First), Failed> {
-    let mut fallback = None;
-    let mut trouble = None;
-    for asks in bases(own) {
-        ask.own = Some(asks.clone());
-        match why::calibrate::look(cx, ask, &ask.settings, Some(inside)) {
-            Ok(first) if inside.is_over(&first) => return Err(alone(inside.too_long(ask))),
-            Ok(first) if first.host.report.stdout == first.env.report.stdout => {
-                return Ok((asks, first));
-            }
-            // The first of those that only print something else.
-            Ok(first) => {
-                fallback.get_or_insert((asks, first));
-            }
-            // It ends nowhere.
-            Err(Trouble::TooLong { .. }) if matches!(inside, Inside::CutOff(_)) => {
-                return Err(alone(inside.too_long(ask)));
-            }
-            Err(Trouble::Cancelled) => return Err(Trouble::Cancelled.into()),
-            Err(error) => trouble = Some(error),
-        }
-    }
-    if let Some(found) = fallback {
-        return Ok(found);
-    }
-    let trouble = trouble.expect("there is at least one baseline");
-    let may_have_left = trouble.may_have_left();
-    Err(Failed {
-        may_have_left,
-        ..Failed::new(
-            Exit::Finding,
-            format!("the command works in the container, and in no plainer one of the same image: {trouble}"),
-        )
-        .maybe(trouble.hint())
-    })
+/// How long the command took on both sides when it was looked at.
+fn at_first_look(asks: &Asks, first: &First, inside: &Inside) -> String {
+    format!(
+        "{} {}, {} in the container at the first look",
+        report::terminal::time(first.host.wall_ns as f64),
+        if asks.plain.is_some() {
+            "as a bare process"
+        } else {
+            "plain"
+        },
+        report::terminal::time(first.env.wall_ns.min(inside.wall_ns()) as f64),
+    )
 }
 
 /// Whether a program says, in the words of most systems' libraries, that it could not write.

@@ -520,7 +520,7 @@ fn too_long(ask: &Ask, first: &First) -> Failed {
             "the command takes {} {} and took {} in `{}`, once: {:.2} times as much, without an interval; six blocks of both do not fit into the budget",
             report::terminal::time(host),
             if ask.own.is_some() {
-                "in a plain container"
+                "in what it is compared with"
             } else {
                 "on the host"
             },

@@ -21,8 +21,10 @@ pub struct CommandLine {
     pub program: String,
     /// Arguments, each passed on as it is.
     pub arguments: Vec<String>,
-    /// Variables set in addition to the inherited ones; `LC_ALL=C` is always set.
+    /// Variables set in addition to the inherited ones and to `LC_ALL=C`.
     pub variables: BTreeMap<String, String>,
+    /// Whether it has no other variables.
+    pub is_alone: bool,
     /// Whether the program makes itself a session of its own, as `setsid` does.
     pub is_session: bool,
     /// What it is called in its first argument and in messages, where that is not the path that it is started by.
@@ -40,6 +42,7 @@ impl CommandLine {
             arguments: arguments.into_iter().map(Into::into).collect(),
             variables: BTreeMap::new(),
             is_session: false,
+            is_alone: false,
             name: None,
         }
     }
@@ -53,6 +56,7 @@ impl CommandLine {
             arguments: arguments.collect(),
             variables: self.variables,
             is_session: true,
+            is_alone: self.is_alone,
             name: None,
         }
     }
@@ -72,6 +76,15 @@ impl CommandLine {
         match vars::home_instead() {
             Some(home) => self.variable("HOME", home),
             None => self,
+        }
+    }
+
+    /// The same without any variable but those that are given here.
+    #[must_use]
+    pub fn with_variables_alone(self) -> Self {
+        Self {
+            is_alone: true,
+            ..self
         }
     }
 
@@ -209,10 +222,14 @@ fn start(command: &CommandLine) -> Result<Child, CommandError> {
     if let Some(name) = &command.name {
         std::os::unix::process::CommandExt::arg0(&mut process, name);
     }
+    if command.is_alone {
+        process.env_clear();
+    } else {
+        process.env("LC_ALL", "C");
+    }
     process
         .args(&command.arguments)
         .envs(&command.variables)
-        .env("LC_ALL", "C")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -17,11 +17,13 @@ mod own;
 mod taken;
 #[cfg(unix)]
 mod tree;
+mod unpacked;
 
 pub use own::{
     NotOwn, check_folder, create_folder, let_read, let_through, open_anybodys, open_file, own_uid,
 };
 pub use taken::taken_bytes;
+pub use unpacked::unpack;
 
 /// What could not be done with which path.
 #[derive(Debug, thiserror::Error)]

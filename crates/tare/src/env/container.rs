@@ -9,6 +9,7 @@
 //! What it cannot see: security modules, which it does not set.
 
 mod instance;
+pub(in crate::env) mod layers;
 mod mechanisms;
 pub(super) mod settings;
 mod specification;
@@ -31,6 +32,7 @@ use tare_model::launch::{
 use tare_model::{ArmId, Facts, Params, Reason};
 
 use self::instance::{ContainerInstance, lost_place};
+use self::layers::Layers;
 use self::settings::{SETTINGS, Settings};
 use self::specification::{read_report, specification, write};
 use super::channel::{LAST_WORDS_LIMIT, ProcessChannel, wait_for_last_words};
@@ -92,6 +94,7 @@ impl Driver for Container {
         Ok(Box::new(ContainerEnvironment {
             arm,
             settings: Settings::read(settings)?,
+            layers: None,
             living: Arc::default(),
             report: None,
             numbers: Numbers::default(),
@@ -131,8 +134,8 @@ fn try_out(cx: &Context<'_>) -> Result<LaunchReport, EnvError> {
     let settings = Settings::read(&Params::new()).expect("no settings are no contradiction");
     let name = instance_name("detect");
     let folder = cx.scratch.join(&name);
-    let spec = specification(cx, &settings, &name, &folder, &["true"]);
-    let outcome = write(cx, &spec, &folder).and_then(|command| {
+    let spec = specification(cx, (&settings, None), &name, &folder, &["true"]);
+    let outcome = write(cx, &spec, None, &folder).and_then(|command| {
         let finished = cx.exec.run(&command, &[], START_LIMIT)?;
         match read_report(&folder) {
             Some(LaunchReport {
@@ -202,6 +205,8 @@ type Living = Arc<Mutex<BTreeSet<(String, PathBuf)>>>;
 struct ContainerEnvironment {
     arm: ArmId,
     settings: Settings,
+    /// The root, where that is not the host's; known once it is prepared.
+    layers: Option<Layers>,
     living: Living,
     /// What the launcher said of the instance started last.
     report: Option<LaunchReport>,
@@ -299,6 +304,9 @@ impl Environment for ContainerEnvironment {
         if self.settings.docker.is_none() {
             self.settings.docker = docker::release_here(cx);
         }
+        if let Some(file) = &self.settings.like {
+            self.layers = Some(Layers::read(file)?);
+        }
         if let Some(shared) = self.shared(cx) {
             files::create_folder(&shared)?;
         }
@@ -316,7 +324,8 @@ impl Environment for ContainerEnvironment {
             StartMode::Resident => &["serve"],
             StartMode::Once => &["serve", "--no-spare"],
         };
-        let mut spec = specification(cx, &self.settings, &name, &folder, arguments);
+        let of = (&self.settings, self.layers.as_ref());
+        let mut spec = specification(cx, of, &name, &folder, arguments);
         let number = self.numbers.take();
         // An instance for a first instruction alone meets no other.
         let place = match mode {
@@ -352,7 +361,7 @@ impl Environment for ContainerEnvironment {
             }
             target
         });
-        let command = write(cx, &spec, &folder)?;
+        let command = write(cx, &spec, self.layers.as_ref(), &folder)?;
         let mut running = cx.exec.spawn(&command)?;
         let started = wait_for_start(cx, running.as_mut(), &folder)
             .and_then(|report| self.check(&report).map(|()| report));

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tare_model::launch::DockerRelease;
 use tare_model::{ArmId, Facts, Params};
 
-use super::own::{Changed, Own, Retold, Wish};
+use super::own::{Bare, Changed, Own, Retold, Wish};
 use super::record;
 use super::{Availability, Configured, Declared, Driver, EnvError};
 use crate::cx::{CommandLine, Context, files, vars};
@@ -311,6 +311,15 @@ impl Driver for Docker {
 
     fn take(&self, cx: &Context<'_>, wish: &Wish<'_>) -> Result<Own, EnvError> {
         self.within(wish.context).taken(cx, wish)
+    }
+
+    fn take_bare(
+        &self,
+        cx: &Context<'_>,
+        wish: &Wish<'_>,
+        taken: &Own,
+    ) -> Result<Vec<Bare>, EnvError> {
+        self.within(wish.context).taken_bare(cx, wish, taken)
     }
 
     fn take_copies(

@@ -13,6 +13,7 @@ use tare_model::{ArmId, Facts, Params, Reason};
 use crate::cx::{CommandError, Context, files::FileError};
 
 pub use charged::Charged;
+pub use container::layers::host_files;
 pub use declared::{Declared, Files};
 pub use image::host_files::Wanted;
 pub use mechanism::{Mechanism, Mechanisms};
@@ -162,6 +163,23 @@ pub trait Driver: Sync {
         Err(EnvError::Absent {
             why: format!("`{}` cannot be made like something of your own", self.id()),
             fix: Some("`--env docker` can, for containers and `docker run` lines".into()),
+        })
+    }
+    /// The files of what was taken as bare processes, without every difference and then with what the program may need
+    /// of them; nothing of the user's is touched or written to.
+    ///
+    /// # Errors
+    /// They cannot be had, with the reason as one clause.
+    fn take_bare(
+        &self,
+        cx: &Context<'_>,
+        wish: &own::Wish<'_>,
+        taken: &own::Own,
+    ) -> Result<Vec<own::Bare>, EnvError> {
+        let _ = (cx, wish, taken);
+        Err(EnvError::Absent {
+            why: format!("`{}` shows nobody the files of its images", self.id()),
+            fix: None,
         })
     }
     /// Has every arm that is like something of the user's write to copies of its own of what it could write to, where

@@ -94,6 +94,17 @@ pub struct Own {
     pub inside: Option<Params>,
 }
 
+/// Files as a bare process: what something of the user's can be compared with below every container.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Bare {
+    /// The driver of the arm.
+    pub driver: String,
+    /// Its settings.
+    pub settings: Params,
+    /// The differences that it does without, by name.
+    pub without: Vec<String>,
+}
+
 /// A line that is told in place of another, because something changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retold {

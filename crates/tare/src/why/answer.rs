@@ -2,7 +2,7 @@
 //!
 //! What it cannot see: the trials; it words what was concluded from them.
 
-use tare_model::dossier::{DossierCell, DossierFinding, Span};
+use tare_model::dossier::{DossierCell, DossierFinding, DossierLadder, Span};
 use tare_model::{ArmSpec, Status, Verdict, WhyOutcome};
 
 use super::{own, readings};
@@ -148,6 +148,20 @@ pub(super) fn answer(
     }
 }
 
+/// What stands beside the answer where the image's program was compared with another one of the host's: how much that
+/// does, which is below the baseline and no part of the cost. None where nothing could be told.
+pub(super) fn userland(ladder: &DossierLadder, baseline: &str) -> Option<String> {
+    let step = ladder.rungs.first().filter(|rung| rung.arm == baseline)?;
+    let (adds, base) = (step.adds?, ladder.base?);
+    let is_told = (adds.low > 0.0 || adds.high < 0.0) && base.point > 0.0;
+    is_told.then(|| {
+        format!(
+            "; beside that, and without any container, the image's own program takes {:.2} times as much as the host's: that is its userland (program, libraries, interpreter), and no setting of the container",
+            (base.point + adds.point) / base.point
+        )
+    })
+}
+
 /// How much as many times, as far as that was seen.
 fn times(cell: &DossierCell, ratio: &Span, place: &str) -> String {
     if cell.flags.iter().any(|flag| flag.id == CUT_OFF) {
@@ -231,8 +245,36 @@ fn more_time(cell: &DossierCell, spent: &Spent) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tare_model::dossier::DossierRung;
+
     use super::super::conclude::tests::finding;
     use super::*;
+
+    #[test]
+    fn another_userland_is_told_beside_the_answer_where_it_is_a_step() {
+        let ladder = |arm: &str, low: f64| DossierLadder {
+            arm: "docker".into(),
+            metric: "command.wall.time".into(),
+            unit: "ns".into(),
+            base: Some(Span::new(9.0, 10.0, 11.0)),
+            env: None,
+            total: None,
+            rungs: vec![DossierRung {
+                title: "userland".into(),
+                arm: arm.into(),
+                adds: Some(Span::new(low, 5.0, 6.0)),
+                note: None,
+            }],
+            sum: None,
+            sum_span: None,
+            agrees: None,
+            together: Vec::new(),
+        };
+        let told = |arm: &str, low: f64| userland(&ladder(arm, low), "image");
+        assert!(told("image", 4.0).unwrap().contains("1.50 times"));
+        assert_eq!(told("image", -1.0), None);
+        assert_eq!(told("plain", 4.0), None);
+    }
 
     #[test]
     fn what_was_tried_and_decided_nothing_is_no_reason() {

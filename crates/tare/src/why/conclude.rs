@@ -13,7 +13,7 @@ use tare_model::study::A_PRIME;
 use tare_model::{ArmId, ArmSpec, CommandCall, Status, WhyOutcome};
 use tare_stats::Verdict;
 
-use super::answer::{Spent, answer, because};
+use super::answer::{Spent, answer, because, userland};
 use super::counterfactual::{self, Trial};
 use super::ladder;
 use super::own::applied;
@@ -176,6 +176,13 @@ pub fn conclude(run: &RunData) -> Dossier {
             lives.point / wall
         );
         outcome = WhyOutcome::StartUp;
+    }
+    if let Some(line) = dossier
+        .ladder
+        .as_ref()
+        .and_then(|ladder| userland(ladder, baseline))
+    {
+        answer.push_str(&line);
     }
     let asked = env.role.asked.clone().unwrap_or_default();
     dossier.why = Some(DossierWhy {

@@ -44,7 +44,7 @@ pub fn told(ask: &Ask, first: &First, cut_ns: u64) -> String {
     format!(
         "{} took {} there at the first look and {} in `{}`, so runs are ended after {} and count as at least so long",
         if ask.own.is_some() {
-            "the plain one"
+            "what it is compared with"
         } else {
             "the host"
         },

@@ -94,7 +94,7 @@ pub struct Ask {
 }
 
 /// What the environment is compared with.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Base {
     /// Its name.
     pub id: &'static str,
@@ -105,14 +105,10 @@ pub struct Base {
 }
 
 impl Ask {
-    /// What the environment is compared with: the host, or the user's own container without its differences.
+    /// What the environment is compared with: the host, or what is there below the user's own container.
     pub fn base(&self) -> Base {
         match &self.own {
-            Some(own) => Base {
-                id: own::PLAIN,
-                driver: self.driver.clone(),
-                settings: own.base.clone(),
-            },
+            Some(own) => own.base.clone(),
             None => Base {
                 id: HOST,
                 driver: HOST.to_owned(),
@@ -140,7 +136,12 @@ impl Ask {
     /// What is done to the command in the environment, and at every step on the way there. An engine's containers
     /// write into its log.
     fn change(&self) -> CommandChange {
-        let has_log = env::mechanisms(&self.driver).of(Kind::Output).is_some();
+        self.change_in(&self.driver)
+    }
+
+    /// The same in an arm of another driver.
+    fn change_in(&self, driver: &str) -> CommandChange {
+        let has_log = env::mechanisms(driver).of(Kind::Output).is_some();
         CommandChange {
             stdout: (has_log && self.call.pick.is_none()).then_some(Stdout::Console),
             program: self.program.clone(),

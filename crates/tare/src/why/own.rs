@@ -1,21 +1,24 @@
 //! A container of the user's own in place of an environment of ours: what it is compared with, and which of its
 //! differences carry the cost.
 //!
-//! It is compared with the same image as a plain container, without any of the differences: what somebody wrote for
-//! a container is not run on the host unasked, and the program often lives only in the image. Every difference is a
-//! switch, so the search ([`search`](super::search)) leaves them away part by part in studies whose arms stand in
+//! It is compared with what is there ([`baseline`]): the host's own program where that is the same bytes, else the image's
+//! files as a bare process, else the same image as a plain container, without any of the differences. Nothing of it is
+//! written to: the first two are started over files of which an overlay of the arm's own takes what is written. Where
+//! the host's program is another one, it stands below the baseline as a step of its own, the userland, so that no
+//! mechanism is blamed for another build. Every difference is a switch, so the search ([`search`](super::search)) leaves them away part by part in studies whose arms stand in
 //! the blocks of both sides. What it finds is proved once more in blocks of its own, because something is always
 //! found among many.
 //! What it cannot see: in what the image's program differs from another build of it.
 
-use tare_model::arm::Suspect;
+use tare_model::arm::{Rung, Suspect};
 use tare_model::{ArmSpec, CommandCall, Params};
 
-use super::Ask;
 use super::ladder::Step;
+use super::{Ask, Base};
 use crate::env::own::{self, Difference, Own};
 
 pub mod applied;
+pub mod baseline;
 mod costs;
 mod hunt;
 mod members;
@@ -26,8 +29,14 @@ pub(super) use hunt::came_back;
 pub use hunt::{Hunt, Next, one_more_ns};
 pub(super) use sifting::sifted;
 
-/// The baseline's name: the image without the differences.
+/// The baseline's name where that is the image in a plain container, which is a step elsewhere.
 pub const PLAIN: &str = "plain";
+/// The same where that is the image's files as a bare process.
+pub const IMAGE: &str = "image";
+/// The step from a bare process to a container without differences; the last step; and the one below the baseline.
+const CONTAINER: &str = "what every container is: control groups, layers, the engine's runtime";
+const OF_ITS_OWN: &str = "what the container has of its own";
+const USERLAND: &str = "userland: the image's program, libraries and interpreter";
 /// What the name of a suspect begins with that is several differences.
 const SEVERAL: &str = "own.several";
 /// How the claim about a single difference ends, or about several that only go together.
@@ -47,48 +56,17 @@ const RUNNING: &str = "own.running";
 pub struct Asks {
     /// In what it differs from the baseline.
     pub differences: Vec<Difference>,
-    /// The baseline's settings.
-    pub base: Params,
+    /// The baseline.
+    pub base: Base,
+    /// Where that is no container: the settings of a plain one without the differences, which is the next step.
+    pub plain: Option<Params>,
+    /// Where the baseline is the image's files: the host's program, which is another one and does the same.
+    pub userland: Option<Base>,
+    /// What the baseline is and why no barer one, as what follows "compared with: ".
+    pub what: String,
     /// Where the running container itself is asked about: the settings of a copy of it, which can do without
     /// differences.
     pub copy: Option<Params>,
-}
-
-/// What it may be compared with, the barest first: without every difference, and without those that the program
-/// cannot need.
-pub fn bases(own: &Own) -> Vec<Asks> {
-    let asks = |differences: Vec<Difference>| {
-        let ids: Vec<String> = differences.iter().map(|it| it.id.clone()).collect();
-        Asks {
-            base: own::without(&own.settings, &ids),
-            differences,
-            copy: own.inside.as_ref().map(|_| own.settings.clone()),
-        }
-    };
-    let surely: Vec<Difference> = own
-        .differences
-        .iter()
-        .filter(|difference| !difference.may_be_needed)
-        .cloned()
-        .collect();
-    let mut bases = vec![asks(own.differences.clone())];
-    if surely.len() < own.differences.len() {
-        bases.push(asks(surely));
-    }
-    bases
-}
-
-/// What the baseline is, in a line.
-pub fn told(asks: &Asks) -> String {
-    let what: Vec<&str> = asks
-        .differences
-        .iter()
-        .map(|difference| difference.what.as_str())
-        .collect();
-    format!(
-        "compared with: the same image and command in a plain container, without {}",
-        what.join(", ")
-    )
 }
 
 /// The command as it is run in both.
@@ -116,11 +94,10 @@ pub(super) fn steps(ask: &Ask, asks: &Asks) -> Vec<Step> {
         weight: 5,
         needs_output: false,
     };
+    let plain = asks.plain.as_ref();
+    let plain = plain.map(|settings| step(CONTAINER.to_owned(), settings.clone()));
     let settings = asks.copy.as_ref().unwrap_or(&ask.settings);
-    let whole = step(
-        "what the container has of its own".to_owned(),
-        settings.clone(),
-    );
+    let whole = step(OF_ITS_OWN.to_owned(), settings.clone());
     let running = asks.copy.as_ref().map(|_| {
         step(
             "what it has become since it was started".to_owned(),
@@ -128,14 +105,62 @@ pub(super) fn steps(ask: &Ask, asks: &Asks) -> Vec<Step> {
         )
     });
     if engines.is_empty() || own.is_empty() {
-        return std::iter::once(whole).chain(running).collect();
+        return plain.into_iter().chain([whole]).chain(running).collect();
     }
     let ids: Vec<String> = own.iter().map(|it| it.id.clone()).collect();
     let engines = step(
         "what the engine does to every container: network, filter, log".to_owned(),
         own::without(settings, &ids),
     );
-    [engines, whole].into_iter().chain(running).collect()
+    let steps = plain.into_iter().chain([engines, whole]);
+    steps.chain(running).collect()
+}
+
+/// What stands beside the two sides in the first study: the steps that are between them in any case, and the host's
+/// program below the baseline.
+pub(super) fn below(ask: &Ask) -> Vec<ArmSpec> {
+    let Some(asks) = &ask.own else {
+        return Vec::new();
+    };
+    let plain = asks.plain.as_ref().map(|settings| {
+        let mut arm = ArmSpec::new(super::arm_id(PLAIN), ask.driver.as_str(), settings.clone());
+        arm.change = ask.change();
+        arm.role.rung = Some(rung(1, CONTAINER));
+        arm
+    });
+    let userland = asks.userland.as_ref().map(|base| {
+        let (id, settings) = (super::arm_id(base.id), base.settings.clone());
+        let mut arm = ArmSpec::new(id, base.driver.as_str(), settings);
+        arm.change = ask.change_in(&base.driver);
+        arm
+    });
+    userland.into_iter().chain(plain).collect()
+}
+
+fn rung(place: i64, title: &str) -> Rung {
+    Rung {
+        place,
+        title: title.to_owned(),
+    }
+}
+
+/// Notes in the environment that it is the last step, where there are some in any case.
+pub(super) fn note_last(ask: &Ask, env: &mut ArmSpec) {
+    /// Behind all others.
+    const LAST: i64 = 99;
+    let asks = ask.own.as_ref();
+    if asks.is_some_and(|asks| asks.plain.is_some()) {
+        env.role.rung = Some(rung(LAST, OF_ITS_OWN));
+    }
+}
+
+/// Notes in the baseline that it is a step itself, where the host's program stands below it.
+pub(super) fn note_userland(ask: &Ask, base: &mut ArmSpec) {
+    let asks = ask.own.as_ref();
+    if let Some(userland) = asks.and_then(|asks| asks.userland.as_ref()) {
+        base.role.rung = Some(rung(0, USERLAND));
+        base.role.of = Some(userland.id.to_owned());
+    }
 }
 
 /// The copy of a running container that is asked about, with the suspect that it takes away: what the container has

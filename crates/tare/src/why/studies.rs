@@ -95,10 +95,11 @@ pub fn first_study(ask: &Ask, first: &First, left_ns: u64) -> Option<Study> {
         return fewer(ask, first, pace, left_ns);
     }
     let six = u64::from(FEWEST);
-    let fits_in_half = |block_ns: u64| {
+    let fits_in = |part_ns: u64, block_ns: u64| {
         let needed_ns = six.saturating_mul(block_ns).saturating_add(pace.life_ns);
-        needed_ns <= left_ns / 2
+        needed_ns <= part_ns
     };
+    let fits_in_half = |block_ns: u64| fits_in(left_ns / 2, block_ns);
     let both_ns = pace.host_ns + pace.env_ns;
     // A′ and the start-up are worth less than time for the suspects.
     let is_own = ask.own.is_some();
@@ -115,11 +116,18 @@ pub fn first_study(ask: &Ask, first: &First, left_ns: u64) -> Option<Study> {
     // says little of how long the command takes beside neighbours.
     let most = if is_own { FEWEST } else { FIRST_MOST };
     let blocks = (share_ns / (command_ns + life_ns).max(1)).clamp(six, u64::from(most));
-    let mut study = ask.study(
-        "the command on the host and inside",
-        base_arms(ask, first, with_a_prime),
-        first,
-    );
+    let mut arms = base_arms(ask, first, with_a_prime);
+    let steps = own::below(ask);
+    let steps_ns = steps.len() as u64 * (pace.host_ns.max(pace.env_ns) + pace.life_ns / six);
+    let is_whole = !steps.is_empty() && first.cut_ns.is_none();
+    // The search needs most of the time.
+    if is_whole && fits_in(left_ns / 4, both_ns + steps_ns) {
+        if let Some(env) = arms.last_mut() {
+            own::note_last(ask, env);
+        }
+        arms.splice(1..1, steps);
+    }
+    let mut study = ask.study("the command on the host and inside", arms, first);
     study.blocks_max = blocks as u32;
     study.blocks_min = study.blocks_max;
     if has_start_up {
@@ -152,12 +160,13 @@ pub(super) fn base_arms(ask: &Ask, first: &First, with_a_prime: bool) -> Vec<Arm
     let host = |id: &str| {
         let mut arm = ArmSpec::new(arm_id(id), base.driver.as_str(), base.settings.clone());
         if ask.own.is_some() {
-            arm.change = ask.change();
+            arm.change = ask.change_in(&base.driver);
         }
         arm.role.seen = seen_facts(&first.host);
         arm
     };
     let mut arms = vec![host(base.id).required()];
+    own::note_userland(ask, &mut arms[0]);
     if with_a_prime {
         arms.push(host(A_PRIME));
     }

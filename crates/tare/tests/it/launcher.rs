@@ -58,6 +58,7 @@ pub(crate) fn shell(world: &World, script: &str) -> LaunchSpec {
             cgroup: true,
         },
         rootfs: Rootfs::Overlay,
+        lower: Vec::new(),
         mounts: Mounts {
             proc: true,
             sys: true,

@@ -49,6 +49,8 @@ mod os_micro;
 #[cfg(target_os = "linux")]
 mod own;
 #[cfg(target_os = "linux")]
+mod own_baseline;
+#[cfg(target_os = "linux")]
 mod own_compose;
 #[cfg(target_os = "linux")]
 mod own_engines;

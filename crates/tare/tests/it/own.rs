@@ -330,7 +330,7 @@ fn the_users_container_its_volume_and_its_secrets_stay_as_they_were() {
         )
     };
     let ended = ask(&[], work).expect(0);
-    assert!(ended.stdout.contains("plain container"), "{ended}");
+    assert!(ended.stdout.contains("Compared with: the "), "{ended}");
     assert!(ended.stderr.contains("READ-ONLY"), "{ended}");
     // It writes to a copy unless asked to do otherwise.
     let writing = "test ! -e /data/theirs.0; echo theirs >/data/theirs; ";

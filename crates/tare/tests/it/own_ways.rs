@@ -160,7 +160,7 @@ fn an_image_without_a_shell_is_asked_about_like_any_other() {
     ];
     let command = [bench.image.as_str(), "sleep", "0.1"];
     let ended = product.run([&begin[..], &command].concat()).expect(0);
-    assert!(ended.stdout.contains("plain container"), "{ended}");
+    assert!(ended.stdout.contains("Compared with: the "), "{ended}");
     product.assert_nothing_left();
 }
 

@@ -15,7 +15,8 @@ use crate::env::common::{
     BINDS, CAPS, CPUS, CPUSET, GROUP_AND_NAMES, MASKED_PATHS, MEMORY, NETWORK_AND_NAMESPACES,
     NO_NEW_PRIVILEGES, PIDS, PRIVATE_PATHS, SECCOMP,
 };
-use crate::env::grammar::plain_capability;
+use crate::env::grammar::{is_safe_path, plain_capability};
+use crate::env::own;
 use crate::env::reader::Reader;
 use crate::env::setting::{Between, Form, said, settings, words};
 
@@ -71,6 +72,8 @@ settings! {
     STDIO("stdio", Text(Form::words(&words(&STREAMS))), "`inherit`",
         "the agent's pipes as they are, or copied by the launcher, as an engine's shim does");
     BINDS;
+    LIKE(own::LIKE, Text(Form::of("the file in which `tare why` keeps where an image's files lie", is_safe_path)), "the host's files",
+        "the files below the overlay: those of an image, as `tare why` compares with them");
 }
 
 /// The settings as the launcher needs them.
@@ -101,6 +104,8 @@ pub(super) struct Settings {
     pub(super) clean_environment: bool,
     pub(super) stdio: Stdio,
     pub(super) binds: Vec<Bind>,
+    /// The file that says where the files of another root lie.
+    pub(super) like: Option<String>,
 }
 
 fn namespaces(read: &Reader<'_>) -> Namespaces {
@@ -155,6 +160,8 @@ fn check(
 ) -> Result<(), SettingsError> {
     let has_groups = read.flag(&CGROUP).unwrap_or(true);
     let over = read.word(&ROOT, &ROOTS) == Some(Rootfs::Overlay);
+    let is_hosts = read.word(&ROOT, &ROOTS) == Some(Rootfs::Host);
+    let has_other = read.is_said(&LIKE);
     let is_bound = !read.list(&BINDS).is_empty();
     let alone = "cgroup = true, or leave this setting out";
     let limitless = "cgroup = true, or no cpus, cpuset, memory and pids";
@@ -181,6 +188,14 @@ fn check(
             NEEDS_MOUNT,
         ),
         (without(is_bound), BINDS, NEEDS_MOUNT),
+        (
+            has_other && (!namespaces.mount || is_hosts || read.is_on(&PRIVATE_PATHS)),
+            LIKE,
+            (
+                "`like` puts another root in place of the host's, which has none of its private paths",
+                "leave `rootfs` and `private_paths` out, and keep the mount namespace",
+            ),
+        ),
         (
             network.is_some_and(is_other),
             NETWORK,
@@ -234,7 +249,9 @@ impl Settings {
             },
             masked_paths: read.flag(&MASKED_PATHS).unwrap_or(namespaces.mount),
             docker: read.word(&DOCKER, &DockerRelease::ALL),
-            private_paths: read.flag(&PRIVATE_PATHS).unwrap_or(namespaces.mount),
+            private_paths: read
+                .flag(&PRIVATE_PATHS)
+                .unwrap_or(namespaces.mount && !read.is_said(&LIKE)),
             device_rules: read.flag(&DEVICE_RULES).unwrap_or(true),
             capabilities: capabilities(&read),
             seccomp: read
@@ -250,6 +267,7 @@ impl Settings {
             clean_environment: read.word(&VARIABLE, &VARIABLES).unwrap_or(namespaces.mount),
             stdio: read.word(&STDIO, &STREAMS).unwrap_or(Stdio::Inherit),
             binds: read.binds(),
+            like: read.owned(&LIKE),
             namespaces,
         })
     }
@@ -281,6 +299,10 @@ impl Settings {
                 "overlay over the host's root file system; other file systems of the host are not visible"
             }
             Rootfs::Host => "the host's",
+        };
+        let rootfs = match &self.like {
+            Some(_) => "overlay over the files of an image",
+            None => rootfs,
         };
         let capabilities = match &self.capabilities {
             None => "all".to_owned(),

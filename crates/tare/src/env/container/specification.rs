@@ -6,13 +6,14 @@ use tare_model::launch::{LaunchReport, LaunchSpec, RUN_VARIABLE, Rootfs};
 
 use super::super::{EnvError, private};
 use super::WORKDIR;
+use super::layers::Layers;
 use super::settings::Settings;
 use crate::cx::{CommandLine, Context, files};
 
 /// What the launcher is told.
 pub(super) fn specification(
     cx: &Context<'_>,
-    settings: &Settings,
+    (settings, layers): (&Settings, Option<&Layers>),
     name: &str,
     folder: &Path,
     arguments: &[&str],
@@ -29,6 +30,7 @@ pub(super) fn specification(
     } else {
         (Vec::new(), Vec::new())
     };
+    binds.extend(layers.iter().flat_map(|layers| &layers.binds).cloned());
     binds.extend(settings.binds.iter().cloned());
     LaunchSpec {
         run: cx.run.clone(),
@@ -39,6 +41,7 @@ pub(super) fn specification(
         report: folder.join("report.json").display().to_string(),
         namespaces: settings.namespaces.clone(),
         rootfs: settings.rootfs,
+        lower: layers.map_or_else(Vec::new, |layers| layers.lower.clone()),
         mounts: settings.mounts,
         masked_paths: settings.masked_paths,
         docker: settings.docker.unwrap_or_default(),
@@ -58,7 +61,8 @@ pub(super) fn specification(
         parent: Some(std::process::id()),
         siblings: None,
         shared: None,
-        clean_environment: settings.clean_environment,
+        // Another root comes with variables of its own.
+        clean_environment: settings.clean_environment && layers.is_none(),
         binds,
     }
 }
@@ -67,6 +71,7 @@ pub(super) fn specification(
 pub(super) fn write(
     cx: &Context<'_>,
     spec: &LaunchSpec,
+    layers: Option<&Layers>,
     folder: &Path,
 ) -> Result<CommandLine, EnvError> {
     files::create_folder(folder)?;
@@ -74,10 +79,14 @@ pub(super) fn write(
     let bytes = serde_json::to_vec(spec).expect("plain data with text keys becomes JSON");
     files::write_working(&path, &bytes)?;
     let arguments = ["launch".to_owned(), path.display().to_string()];
-    Ok(cx
-        .agent
-        .command(arguments)
-        .variable(RUN_VARIABLE, cx.run.as_str()))
+    let mut command = cx.agent.command(arguments);
+    if let Some(layers) = layers {
+        command = command.with_variables_alone();
+        for (name, text) in &layers.variables {
+            command = command.variable(name, text.as_str());
+        }
+    }
+    Ok(command.variable(RUN_VARIABLE, cx.run.as_str()))
 }
 
 /// The launcher's report as it is now; `None` while there is none.

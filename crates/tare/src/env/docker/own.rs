@@ -20,6 +20,7 @@ use crate::env::image::packed;
 use crate::env::own::shared;
 use crate::env::own::{self as env_own, INSIDE, LIKE, Own, Retold, Source, Wish};
 
+mod bare;
 mod changed;
 #[cfg(unix)]
 mod compose;

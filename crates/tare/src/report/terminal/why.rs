@@ -17,6 +17,7 @@ use super::super::waterfall::{Adds, Bar, Waterfall};
 use super::super::words::command_line;
 use super::Style;
 use super::text::{Paint, harmless, paragraph, width, wrapped};
+use crate::why::own;
 
 /// So many findings are told in full although nothing was tried.
 const SHOWN_UNTRIED: usize = 2;
@@ -126,7 +127,7 @@ const COMPARED: &str = "compared with: ";
 pub(in crate::report) fn applied_told(applied: &DossierApplied) -> String {
     let ratio = applied.ratio.map_or_else(String::new, |ratio| {
         format!(
-            " it costs {:.2} times as much as the plain one [{:.2}, {:.2}],",
+            " it costs {:.2} times as much as what it is compared with [{:.2}, {:.2}],",
             ratio.point, ratio.low, ratio.high
         )
     });
@@ -151,14 +152,27 @@ pub(in crate::report) fn applied_told(applied: &DossierApplied) -> String {
     )
 }
 
+/// The first line of a ladder that begins with a process of the host's.
+const HOST: &str = "host, a bare process";
+
 /// What the environment is compared with: at the end of a sentence, and as the first line of the ladder.
 pub(in crate::report) fn base(dossier: &Dossier) -> (&'static str, &'static str) {
     let base = dossier.arms.iter().find(|arm| arm.baseline);
     match base {
+        Some(arm) if arm.id == own::IMAGE => {
+            let rungs = dossier.ladder.iter().map(|ladder| &ladder.rungs);
+            let mut first = rungs.filter_map(|rungs| rungs.first());
+            let begin = if first.any(|rung| rung.arm == arm.id) {
+                HOST
+            } else {
+                "the image's files, a bare process"
+            };
+            ("its image's files as a bare process", begin)
+        }
         Some(arm) if arm.id != "host" => {
             ("a plain one of its image", "the image in a plain container")
         }
-        _ => ("the host", "host, a bare process"),
+        _ => ("the host", HOST),
     }
 }
 

@@ -25,6 +25,8 @@ struct Climb<'a> {
     run: &'a RunData,
     readings: &'a Readings,
     metric: &'a str,
+    /// The arm below the first step.
+    begin: &'a str,
     /// The blocks that count; `None` for all.
     common: Option<BTreeSet<u32>>,
 }
@@ -49,7 +51,7 @@ impl Climb<'_> {
 
     /// The steps that were measured, and all of them as they are drawn.
     fn steps(&self, rungs: &[(&Rung, &ArmSpec)]) -> (Vec<Vec<f64>>, Vec<DossierRung>) {
-        let mut below = self.run.head.study.baseline.as_str();
+        let mut below = self.begin;
         let (mut drawn, mut joined, mut steps) = (Vec::new(), Vec::<&str>::new(), Vec::new());
         for (rung, spec) in rungs {
             let step = self.between(below, spec.id.as_str());
@@ -122,23 +124,28 @@ pub fn climbed(
         return None;
     }
     let of = |arm: &str| readings.values(arm, metric);
+    let begin = begin(&rungs, baseline, |arm| !of(arm).is_empty());
+    if begin == baseline {
+        rungs.retain(|(_, spec)| spec.id.as_str() != baseline);
+    }
     let of_steps = rungs.iter().map(|(_, spec)| of(spec.id.as_str()));
     let climb = Climb {
         run,
         readings,
         metric,
-        common: common_blocks(&of(baseline), &of(env), of_steps),
+        begin,
+        common: common_blocks(&of(begin), &of(env), of_steps),
     };
     let (steps, drawn) = climb.steps(&rungs);
     let sum = sum_of(&steps);
-    let total = interval(&climb.between(baseline, env));
+    let total = interval(&climb.between(begin, env));
     let is_whole = drawn.iter().any(|rung| rung.adds.is_some());
     let own = arms.clone().find(|arm| arm.spec.id.as_str() == env);
     Some(DossierLadder {
         arm: env.to_owned(),
         metric: metric.to_owned(),
         unit: unit.to_owned(),
-        base: level(&climb.values(baseline)),
+        base: level(&climb.values(begin)),
         env: level(&climb.values(env)),
         total: total.map(span),
         rungs: drawn,
@@ -149,6 +156,21 @@ pub fn climbed(
             .map(|total| total.low <= sum && sum <= total.high),
         together: own.map_or_else(Vec::new, |arm| together(&arm.spec.driver, &arm.facts)),
     })
+}
+
+/// The arm below the first step: the baseline, or what that stands for where it is a step itself and the other was
+/// measured.
+fn begin<'a>(
+    rungs: &[(&Rung, &'a ArmSpec)],
+    baseline: &'a str,
+    is_measured: impl Fn(&str) -> bool,
+) -> &'a str {
+    let mut specs = rungs.iter().map(|(_, spec)| *spec);
+    specs
+        .find(|spec| spec.id.as_str() == baseline)
+        .and_then(|spec| spec.role.of.as_deref())
+        .filter(|arm| is_measured(arm))
+        .unwrap_or(baseline)
 }
 
 /// The blocks that host, environment and every step with enough of them have, so that in each of them the steps

@@ -23,6 +23,14 @@ impl Costs {
         }
     }
 
+    /// The same with a plain container beside them.
+    pub(super) fn with_floor(self, has_floor: bool) -> Self {
+        Self {
+            n_base: self.n_base + u64::from(has_floor),
+            ..self
+        }
+    }
+
     pub(super) fn slower_ns(self) -> u64 {
         self.pace.env_ns.max(self.pace.host_ns)
     }

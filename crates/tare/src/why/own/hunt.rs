@@ -88,6 +88,9 @@ pub struct Hunt {
     proofs: BTreeMap<Vec<String>, String>,
     /// Whether a copy of the container costs anything that could be searched for.
     is_worthwhile: bool,
+    /// What the search takes for no cost: the baseline, or a plain container where what every container is carries a
+    /// part by itself.
+    floor: &'static str,
     /// How many differences there are.
     n_all: usize,
     /// Blocks of a round: few where the cost is plain to see, since what is found is proved in more.
@@ -155,9 +158,10 @@ impl Hunt {
     ) -> Self {
         let readings = Readings::of(run);
         // Runs that were ended before their end left no counters.
+        let floor = floor(&readings, ask, asks);
         let trace = match first.cut_ns {
             Some(_) => Trace::between(&first.host.counters, &first.env.counters),
-            None => Trace::of(&readings, PLAIN, whole(ask)),
+            None => Trace::of(&readings, floor, whole(ask)),
         };
         let items = asks.differences.iter().map(|difference| Item {
             id: difference.id.clone(),
@@ -172,7 +176,9 @@ impl Hunt {
             is_begun: false,
             to_prove: None,
             proofs: BTreeMap::new(),
-            is_worthwhile: asks.copy.is_none() || copy_costs(&readings, ask),
+            is_worthwhile: (asks.copy.is_none() && floor == asks.base.id)
+                || has_part(&readings, ask, (floor, whole(ask))),
+            floor,
             n_all: asks.differences.len(),
             // The fewest that make an interval, and one that may be void.
             blocks: if is_plain { PLAIN_BLOCKS } else { FEWEST + 1 },
@@ -191,7 +197,7 @@ impl Hunt {
         left_ns: u64,
     ) -> Option<Next> {
         let asks = ask.own.as_ref().filter(|_| self.is_worthwhile)?;
-        let costs = Costs::of(asks, pace);
+        let costs = Costs::of(asks, pace).with_floor(self.floor != asks.base.id);
         let safe_ns = (left_ns as f64 * SAFE) as u64;
         let blocks = (self.blocks << self.search.tries()).min(ROUND_BLOCKS);
         let round_ns = |number| costs.round_ns(number, blocks);
@@ -205,6 +211,9 @@ impl Hunt {
         let probes = self.search.probes(most);
         let n_arms = n_arms.max(self.n_named);
         let mut arms = Arms::new(base_arms(ask, first, false), n_arms);
+        if self.floor != asks.base.id {
+            put_plain(ask, asks, &mut arms);
+        }
         if probes.is_empty() {
             let room = fitting(ARMS_MOST, safe_ns, |number| costs.proof_ns(number));
             let sets = match &mut self.to_prove {
@@ -326,7 +335,7 @@ impl Hunt {
         let results: Vec<(Probe, Option<Shown>)> = next
             .probes
             .iter()
-            .map(|(probe, arm)| (probe.clone(), shown(&readings, ask, arm)))
+            .map(|(probe, arm)| (probe.clone(), shown(&readings, ask, (self.floor, arm))))
             .collect();
         self.search.learn(&results);
     }
@@ -338,7 +347,7 @@ impl Hunt {
             let whole = self.proofs.get(set)?;
             came_back(
                 &readings.differences(whole, rest, &ask.metric),
-                &Total::of(readings, PLAIN, self::whole(ask), &ask.metric),
+                &Total::of(readings, self.floor, self::whole(ask), &ask.metric),
             )
         };
         let several = sets.iter().map(|set| sorted(set));
@@ -369,16 +378,25 @@ fn whole(ask: &Ask) -> &str {
     if has_copy { COPY } else { &ask.driver }
 }
 
-/// Whether a copy of the running container costs more than a plain one, and not only next to nothing of it.
-fn copy_costs(readings: &Readings, ask: &Ask) -> bool {
-    let total = Total::of(readings, PLAIN, &ask.driver, &ask.metric);
-    let copy = came_back(&readings.differences(PLAIN, COPY, &ask.metric), &total);
-    copy.is_some_and(|it| it.low > 0.0 && it.share >= LEAST_SHARE)
+/// Whether one arm costs surely more than another, and not only next to nothing of the whole.
+fn has_part(readings: &Readings, ask: &Ask, (below, above): (&str, &str)) -> bool {
+    let total = Total::of(readings, ask.base().id, &ask.driver, &ask.metric);
+    let part = came_back(&readings.differences(below, above, &ask.metric), &total);
+    part.is_some_and(|it| it.low > 0.0 && it.share >= LEAST_SHARE)
+}
+
+/// What the search takes for no cost.
+fn floor(readings: &Readings, ask: &Ask, asks: &Asks) -> &'static str {
+    if asks.plain.is_some() && has_part(readings, ask, (asks.base.id, PLAIN)) {
+        PLAIN
+    } else {
+        asks.base.id
+    }
 }
 
 /// What of the cost went in an arm.
-fn shown(readings: &Readings, ask: &Ask, arm: &str) -> Option<Shown> {
-    let whole_cost = Total::of(readings, PLAIN, whole(ask), &ask.metric);
+fn shown(readings: &Readings, ask: &Ask, (floor, arm): (&str, &str)) -> Option<Shown> {
+    let whole_cost = Total::of(readings, floor, whole(ask), &ask.metric);
     let gone = readings.differences(arm, whole(ask), &ask.metric);
     let (removed, total) = in_common(&gone, whole_cost.differences());
     if removed.len() < FEWEST as usize && removed.len() >= PLAIN_LEAST {
@@ -403,6 +421,7 @@ fn tried(ask: &Ask, asks: &Asks, without: &[String]) -> Tried {
 }
 
 fn climb(ask: &Ask, asks: &Asks, arms: &mut Arms) {
+    let plain = PLAIN.to_owned();
     for (place, step) in (1..).zip(steps(ask, asks)) {
         let rung = Rung {
             place,
@@ -413,6 +432,19 @@ fn climb(ask: &Ask, asks: &Asks, arms: &mut Arms) {
             settings: step.settings,
             change: ask.change(),
         };
-        arms.put("rung", &tried, |role| role.rung = Some(rung));
+        let is_plain = asks.plain.as_ref() == Some(&tried.settings);
+        let known = is_plain.then_some(&plain);
+        arms.put_as(known, "rung", &tried, |role| role.rung = Some(rung));
     }
+}
+
+/// Adds the plain container above a baseline that is none.
+fn put_plain(ask: &Ask, asks: &Asks, arms: &mut Arms) {
+    let Some(settings) = &asks.plain else { return };
+    let tried = Tried {
+        driver: ask.driver.clone(),
+        settings: settings.clone(),
+        change: ask.change(),
+    };
+    arms.put_as(Some(&PLAIN.to_owned()), PLAIN, &tried, |_| ());
 }

@@ -4,6 +4,7 @@ use tare_model::Status;
 
 use super::super::conclude::tests::finding;
 use super::super::search::Shown;
+use super::super::studies;
 use super::sifting::narrowest;
 use super::*;
 use crate::env::own::WITHOUT;
@@ -30,18 +31,54 @@ fn own() -> Own {
 
 #[test]
 fn the_barest_baseline_comes_first_and_then_one_that_keeps_what_may_be_needed() {
-    let bases = bases(&own());
+    let bases = baseline::plain(&own(), "docker");
     assert_eq!(bases.len(), 2);
-    assert_eq!(bases[0].base.words(WITHOUT), ["cpus", "env.N"]);
-    assert_eq!(bases[1].base.words(WITHOUT), ["cpus"]);
-    assert!(told(&bases[1]).contains("`--cpus`"));
+    assert_eq!(bases[0].base.settings.words(WITHOUT), ["cpus", "env.N"]);
+    assert_eq!(bases[1].base.settings.words(WITHOUT), ["cpus"]);
+    assert!(baseline::told(&bases[1]).contains("`--cpus`"));
     let sure = Own {
         differences: vec![difference("cpus", false)],
         ..own()
     };
-    assert_eq!(super::bases(&sure).len(), 1);
+    assert_eq!(baseline::plain(&sure, "docker").len(), 1);
     assert_eq!(call(&own(), &[]).argv, ["serve"]);
     assert_eq!(call(&own(), &["x".into()]).argv, ["x"]);
+}
+
+#[test]
+fn a_bare_baseline_has_the_plain_container_above_it_and_the_hosts_program_below() {
+    let files = own::Bare {
+        driver: "container".into(),
+        without: baseline::all_of(&self::own()),
+        ..own::Bare::default()
+    };
+    let mut asks = baseline::image(&self::own(), &files, "other bytes");
+    let mut ask = studies::tests::ask("docker", self::own().settings);
+    let first = studies::tests::first(studies::tests::SECOND / 2);
+    let arms = |ask: &Ask, left_s: u64| {
+        let study = studies::first_study(ask, &first, left_s * studies::tests::SECOND).unwrap();
+        let arms = study.arms.into_iter();
+        arms.map(|arm| {
+            let place = arm.role.rung.map(|rung| rung.place);
+            (arm.id.to_string(), place, arm.role.of)
+        })
+        .collect::<Vec<_>>()
+    };
+    let arm = |id: &str, place| (id.to_owned(), place, None);
+    ask.own = Some(asks.clone());
+    let above = [
+        arm("image", None),
+        arm("plain", Some(1)),
+        arm("docker", Some(99)),
+    ];
+    assert_eq!(arms(&ask, 110), above);
+    asks.userland = Some(baseline::host(&self::own(), &files).base);
+    ask.own = Some(asks);
+    let of_host = ("image".to_owned(), Some(0), Some("host".to_owned()));
+    let [_, plain, docker] = above;
+    assert_eq!(arms(&ask, 110), [of_host, arm("host", None), plain, docker]);
+    // Where there is little time the search has it.
+    assert_eq!(arms(&ask, 30).len(), 2);
 }
 
 #[test]

@@ -299,7 +299,8 @@ fn variables(list: Option<&Value>) -> BTreeMap<String, Option<String>> {
         .collect()
 }
 
-fn split(text: &str) -> (String, Option<String>) {
+/// A variable's name and, where it is set, its text.
+pub(super) fn split(text: &str) -> (String, Option<String>) {
     match text.split_once('=') {
         Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
         None => (text.to_owned(), None),

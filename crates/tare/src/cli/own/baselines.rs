@@ -1,0 +1,165 @@
+//! Which baseline a container of the user's own is compared with: each that is there is tried, the barest first.
+//!
+//! What it cannot see: a command that prints something else each time; it is compared with the first in which it works.
+
+use super::super::{Exit, Failed};
+use super::alone;
+use crate::cx::Context;
+use crate::env::own::{Own, Wish};
+use crate::env::{self, Driver};
+use crate::why::look::Inside;
+use crate::why::own::{Asks, baseline};
+use crate::why::{self, Ask, First, Trouble};
+
+/// How the command is inside alone, beside what it is compared with, and on both sides.
+pub(super) type Seen = (Inside, (Asks, First));
+
+/// How the command is inside alone, and beside the barest baseline in which it does the same.
+pub(super) fn seen(
+    cx: &Context<'_>,
+    from: (&dyn Driver, &Wish<'_>),
+    ask: &mut Ask,
+    own: &Own,
+) -> Result<Seen, Failed> {
+    let inside = why::calibrate::look_inside(cx, ask).map_err(alone)?;
+    let based = Baselines {
+        cx,
+        own,
+        inside: &inside,
+        fallback: None,
+        trouble: None,
+    }
+    .chosen(ask, from)?;
+    Ok((inside, based))
+}
+
+/// How the command does where it may be compared; else what it did instead.
+type Did = Result<First, String>;
+
+/// The baselines, tried one after the other.
+struct Baselines<'a> {
+    cx: &'a Context<'a>,
+    own: &'a Own,
+    inside: &'a Inside,
+    /// The first in which it only prints something else.
+    fallback: Option<(Asks, First)>,
+    trouble: Option<Trouble>,
+}
+
+impl Baselines<'_> {
+    /// The barest baseline in which the command does the same: one in which it fails is none, and where it prints
+    /// something else what it may need is kept.
+    fn chosen(
+        mut self,
+        ask: &mut Ask,
+        (found, wish): (&dyn Driver, &Wish<'_>),
+    ) -> Result<(Asks, First), Failed> {
+        let mut not_bare = None;
+        // Inside a running container there is more than its image.
+        if self.own.inside.is_none() {
+            match self.bare(ask, found, wish)? {
+                Ok(chosen) => return Ok(chosen),
+                Err(why) => not_bare = Some(why),
+            }
+        }
+        for mut asks in baseline::plain(self.own, &ask.driver) {
+            if let Some(why) = &not_bare {
+                asks.what = format!(
+                    "{}, because its files as a bare process could not be: {why}",
+                    asks.what
+                );
+            }
+            if let Ok(first) = self.tried(ask, &asks, true)? {
+                return Ok((asks, first));
+            }
+        }
+        if let Some(found) = self.fallback {
+            return Ok(found);
+        }
+        let trouble = self.trouble.expect("there is at least one baseline");
+        let may_have_left = trouble.may_have_left();
+        Err(Failed {
+            may_have_left,
+            ..Failed::new(
+                Exit::Finding,
+                format!("the command works in the container, and in no plainer one of the same image: {trouble}"),
+            )
+            .maybe(trouble.hint())
+        })
+    }
+
+    /// The host's own program where it is the same bytes, else the image's files; or why neither.
+    fn bare(
+        &mut self,
+        ask: &mut Ask,
+        found: &dyn Driver,
+        wish: &Wish<'_>,
+    ) -> Result<Result<(Asks, First), String>, Failed> {
+        let mut userland = None;
+        let mut why = "what the host's own program does would take long to see".to_owned();
+        if matches!(self.inside, Inside::Ended(look) if look.wall_ns < BRIEF_NS) {
+            let files = env::host_files(baseline::all_of(self.own));
+            let asks = baseline::host(self.own, &files);
+            why = match self.tried(ask, &asks, false)? {
+                Ok(first) => match baseline::other_bytes(&first.host, &first.env) {
+                    None => return Ok(Ok((asks, first))),
+                    Some(words) => {
+                        userland = Some(asks.base);
+                        words
+                    }
+                },
+                Err(words) => format!("on the host's files {words}"),
+            };
+        }
+        let all = match found.take_bare(self.cx, wish, self.own) {
+            Ok(all) => all,
+            Err(_) if self.cx.cancel.is_requested() => return Err(Trouble::Cancelled.into()),
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let mut words = String::new();
+        for files in &all {
+            let mut asks = baseline::image(self.own, files, &why);
+            asks.userland.clone_from(&userland);
+            match self.tried(ask, &asks, true)? {
+                Ok(first) => return Ok(Ok((asks, first))),
+                Err(other) => words = other,
+            }
+        }
+        Ok(Err(words))
+    }
+
+    /// How the command does there; with `may_fall_back` it is compared with this if nothing better is found.
+    fn tried(&mut self, ask: &mut Ask, asks: &Asks, may_fall_back: bool) -> Result<Did, Failed> {
+        ask.own = Some(asks.clone());
+        let inside = self.inside;
+        match why::calibrate::look(self.cx, ask, &ask.settings, Some(inside)) {
+            Ok(first) if inside.is_over(&first) => Err(alone(inside.too_long(ask))),
+            Ok(first) if first.host.report.stdout == first.env.report.stdout => Ok(Ok(first)),
+            Ok(first) => {
+                if may_fall_back {
+                    self.fallback.get_or_insert((asks.clone(), first));
+                }
+                Ok(Err("it prints something else".to_owned()))
+            }
+            // It ends nowhere.
+            Err(Trouble::TooLong { .. }) if matches!(inside, Inside::CutOff(_)) => {
+                Err(alone(inside.too_long(ask)))
+            }
+            Err(Trouble::Cancelled) => Err(Trouble::Cancelled.into()),
+            Err(error) if error.may_have_left() => Err(error.into()),
+            Err(error) => {
+                let words = match &error {
+                    Trouble::FailsOnHost { how, .. } => format!("it {how}"),
+                    Trouble::NotInside { why, .. } => format!("it cannot be started: {why}"),
+                    Trouble::Environment { source, .. } => source.to_string(),
+                    other => other.to_string(),
+                };
+                self.trouble = Some(error);
+                Ok(Err(words))
+            }
+        }
+    }
+}
+
+/// A command that takes longer inside is not run on the host's files, only to see whether its program is the same.
+const BRIEF_NS: u64 = 10_000_000_000;

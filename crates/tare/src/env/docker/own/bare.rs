@@ -1,0 +1,454 @@
+//! The files of an image as a bare process: what a container of the user's own is compared with below every container.
+//!
+//! The layers of the engine's `overlay2` are laid below an overlay of our own, where this machine can read them; they are
+//! only read. Otherwise the engine exports the files of a container that is made for it and never started, into the
+//! run's own folder, and they go with that. The folders and volumes of the user's that stay are shown read-only, unless
+//! they may be written to; the files of a mount that is left away lie above the image's, as in the layer of a plain
+//! container.
+//! What it cannot see: what an engine with another storage driver keeps; its files are copied.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::Path;
+
+use bollard::models::{ContainerCreateBody, DriverData, ImageInspect};
+use bollard::query_parameters::CreateContainerOptions;
+use futures_util::StreamExt;
+use serde_json::Value;
+use tare_model::launch::Bind;
+
+use super::super::Docker;
+use super::super::api::{Api, labels_of_run};
+use super::super::errors::printable;
+use super::super::image::IMPORT_LIMIT;
+use super::difference::{self, split};
+use super::template::Template;
+use super::{Copy, is_there};
+use crate::cx::{CONTROL_LIMIT, Context, files};
+use crate::env::EnvError;
+use crate::env::container::layers::Layers;
+use crate::env::own::shared::{Share, shares};
+use crate::env::own::{Bare, LIKE, Own, Shares, Wish};
+
+/// The most that is copied of an image where its layers cannot be read, bytes.
+const COPIED_MOST: u64 = 1 << 30;
+/// The options of a mount are one page; the rest is for the other folders.
+const OPTIONS_MOST: usize = 3000;
+/// Where programs are looked for if the image does not say, as engines have it.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// What is mounted anew inside.
+const MOUNTED: [&str; 3] = ["proc", "sys", "dev"];
+/// Files that engines lay into every container, by which names are found.
+const NAMES: [&str; 2] = ["/etc/resolv.conf", "/etc/hosts"];
+
+fn absent(why: impl Into<String>) -> EnvError {
+    EnvError::Absent {
+        why: why.into(),
+        fix: None,
+    }
+}
+
+/// What it takes to lay out the files of an image.
+struct Laying<'a> {
+    cx: &'a Context<'a>,
+    api: &'a Api,
+    template: &'a Template,
+    image: &'a ImageInspect,
+    folder: &'a Path,
+}
+
+impl Docker {
+    /// The files of what was taken as bare processes: [`crate::env::Driver::take_bare`].
+    pub(in crate::env::docker) fn taken_bare(
+        &self,
+        cx: &Context<'_>,
+        wish: &Wish<'_>,
+        taken: &Own,
+    ) -> Result<Vec<Bare>, EnvError> {
+        let (api, engine) = self.identify_linux(cx, super::super::DETECT_LIMIT)?;
+        if let Some(why) = engine.elsewhere {
+            return Err(absent(why));
+        }
+        let like = taken.settings.text(LIKE).unwrap_or_default();
+        let (template, image) = Template::of(cx, &api, like)?;
+        check(&template.body, &image)?;
+        let laying = Laying {
+            cx,
+            api: &api,
+            template: &template,
+            image: &image,
+            folder: wish.folder,
+        };
+        let lower = match image.graph_driver.as_ref().and_then(layers_of) {
+            Some(layers) => layers,
+            None => vec![laying.exported()?],
+        };
+        let ids = |is_left: fn(&str, bool) -> bool| -> Vec<String> {
+            let all = taken.differences.iter();
+            all.filter(|it| is_left(&it.id, it.may_be_needed))
+                .map(|it| it.id.clone())
+                .collect()
+        };
+        let barest = ids(|_, _| true);
+        // What a bare process can have of what the program may need: its variables and its files.
+        let usable = ids(|id, may_be_needed| {
+            !(may_be_needed && ["env.", "mounted./"].iter().any(|it| id.starts_with(it)))
+        });
+        let mut all = vec![laying.over(&lower, barest, "own-bare")?];
+        if all[0].without != usable {
+            all.push(laying.over(&lower, usable, "own-bare-needed")?);
+        }
+        Ok(all)
+    }
+}
+
+/// Refuses what a bare process on this machine cannot be.
+fn check(body: &Value, image: &ImageInspect) -> Result<(), EnvError> {
+    let own = body["User"].as_str().unwrap_or_default();
+    let config = image.config.as_ref();
+    let images = config.and_then(|config| config.user.as_deref());
+    let user = if own.is_empty() {
+        images.unwrap_or_default()
+    } else {
+        own
+    };
+    if !matches!(user.split(':').next(), Some("" | "0" | "root")) {
+        return Err(absent(format!(
+            "it runs as the user `{}`, and a bare process here as root",
+            printable(user)
+        )));
+    }
+    let built_for = image.architecture.as_deref().unwrap_or_default();
+    let here = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    if !built_for.is_empty() && built_for != here {
+        return Err(absent(format!(
+            "the image is built for {}, which needs the engine's emulation",
+            printable(built_for)
+        )));
+    }
+    if body["HostConfig"]["VolumesFrom"]
+        .as_array()
+        .is_some_and(|others| !others.is_empty())
+    {
+        return Err(absent("it has the volumes of another container"));
+    }
+    Ok(())
+}
+
+/// The folders of an image's layers, the uppermost first, where the engine keeps them so that an overlay can lie over
+/// them and this machine sees them; by the engine's short links, since the options of a mount are one page.
+fn layers_of(driver: &DriverData) -> Option<Vec<String>> {
+    if driver.name != "overlay2" {
+        return None;
+    }
+    let of = |name: &str| driver.data.get(name).map(String::as_str);
+    let below = of("LowerDir").unwrap_or_default();
+    let all = std::iter::once(of("UpperDir")?).chain(below.split(':'));
+    let layers: Vec<String> = all
+        .filter(|layer| !layer.is_empty())
+        .map(short)
+        .collect::<Option<_>>()?;
+    let length: usize = layers.iter().map(|layer| layer.len() + 1).sum();
+    (length <= OPTIONS_MOST).then_some(layers)
+}
+
+/// The short link that the engine has to a layer. A folder without one is not the engine's, but what this machine has in
+/// its place.
+fn short(layer: &str) -> Option<String> {
+    let folder = Path::new(layer).parent()?;
+    let link = files::read_text(&folder.join("link")).ok()?;
+    let short = folder.parent()?.join("l").join(link.trim());
+    let is_same = files::canonical(&short).ok()? == files::canonical(Path::new(layer)).ok()?;
+    is_same.then(|| short.display().to_string())
+}
+
+impl Laying<'_> {
+    /// The image's files, copied by the engine into the run's folder.
+    fn exported(&self) -> Result<String, EnvError> {
+        let size = self.image.size.unwrap_or_default();
+        let too_large = || {
+            absent(
+                "the engine's layers cannot be read from here, and the image holds more than 1 GiB, which is not copied",
+            )
+        };
+        if u64::try_from(size).unwrap_or_default() > COPIED_MOST {
+            return Err(too_large());
+        }
+        let name = format!("tare-{}-export", self.cx.run);
+        let body = ContainerCreateBody {
+            image: Some(self.template.image().to_owned()),
+            cmd: Some(vec!["/".to_owned()]),
+            labels: Some(labels_of_run(self.cx)),
+            ..Default::default()
+        };
+        let options = CreateContainerOptions {
+            name: Some(name.clone()),
+            ..Default::default()
+        };
+        let request = self.api.client.create_container(Some(options), body);
+        let what = "create a container to export the image's files from";
+        self.api.call(what, CONTROL_LIMIT, request)?;
+        let archive = self.folder.join("own-image.tar");
+        let exported = self.export(&name, &archive);
+        self.api.remove_container(&name)?;
+        let folder = self.folder.join("own-image");
+        let unpacked = if exported? {
+            files::unpack(&archive, &folder).map_err(EnvError::from)
+        } else {
+            Err(too_large())
+        };
+        files::remove(&archive)?;
+        unpacked.map(|()| folder.display().to_string())
+    }
+
+    /// Writes the archive of a container's files; whether it is no longer than is copied.
+    fn export(&self, name: &str, archive: &Path) -> Result<bool, EnvError> {
+        let mut is_whole = true;
+        let mut failed = None;
+        files::write_working_with(archive, |file| {
+            let (client, mut length) = (&self.api.client, 0);
+            let result = self
+                .api
+                .call("export the image's files", IMPORT_LIMIT, async {
+                    let mut stream = Box::pin(client.export_container(name));
+                    while let Some(part) = stream.next().await {
+                        let part = part?;
+                        length += part.len() as u64;
+                        if length > COPIED_MOST {
+                            is_whole = false;
+                            break;
+                        }
+                        file.write_all(&part)?;
+                    }
+                    Ok(())
+                });
+            failed = result.err();
+            Ok(())
+        })?;
+        failed.map_or(Ok(is_whole), Err)
+    }
+
+    /// The bare process over these layers that does without these differences.
+    fn over(&self, lower: &[String], without: Vec<String>, name: &str) -> Result<Bare, EnvError> {
+        let body = difference::without(self.template.pair(), &without).map_err(absent)?;
+        let there = |share: &Share| is_there(self.api, true, share);
+        let body = self.template.shown(&body, &there, &mut Vec::new());
+        let mut layers = Layers {
+            lower: lower.to_vec(),
+            variables: variables_of(&body, &self.template.image_env),
+            binds: self.binds(&body, &without)?,
+        };
+        let laid = self.laid(&layers.binds, &without, name)?;
+        layers.lower.insert(0, laid);
+        layers.kept(&self.folder.join(format!("{name}.json")), without)
+    }
+
+    /// What of the machine is shown inside.
+    fn binds(&self, body: &Value, without: &[String]) -> Result<Vec<Bind>, EnvError> {
+        let copies = self.template.copied_for(without);
+        if self.template.shares == Shares::Copied
+            && copies.iter().any(|(_, it)| *it == Copy::Volume)
+        {
+            return Err(absent("the command writes to copies of what is yours"));
+        }
+        let is_here = |path: &&&str| files::canonical(Path::new(path)).is_ok();
+        let mut binds: Vec<Bind> = NAMES
+            .iter()
+            .filter(is_here)
+            .map(|path| Bind {
+                source: (*path).to_owned(),
+                target: (*path).to_owned(),
+                read_only: true,
+            })
+            .collect();
+        for share in shares(body) {
+            let source = match share.source.as_str() {
+                // A new and empty one: what the image has there is there.
+                "" => continue,
+                _ if share.is_folder() => share.source.clone(),
+                volume => self.mounted_at(volume)?,
+            };
+            binds.push(Bind {
+                source,
+                target: share.target,
+                read_only: !share.may_write,
+            });
+        }
+        binds.extend(self.directory(body)?);
+        Ok(binds)
+    }
+
+    /// Where this machine has the files of a volume.
+    fn mounted_at(&self, volume: &str) -> Result<String, EnvError> {
+        let request = self.api.client.inspect_volume(volume);
+        let found = self
+            .api
+            .call("inspect the volume", CONTROL_LIMIT, request)?;
+        let is_here = files::canonical(Path::new(&found.mountpoint)).is_ok();
+        if found.driver == "local" && found.options.is_empty() && is_here {
+            return Ok(found.mountpoint);
+        }
+        Err(absent(format!(
+            "the files of the volume `{}` cannot be read from here",
+            printable(volume)
+        )))
+    }
+
+    /// The folder in which the command is started, where the image has none: engines make it.
+    fn directory(&self, body: &Value) -> Result<Option<Bind>, EnvError> {
+        let (_, directory) = super::command_of(body, self.image);
+        if directory == "/" || directory.split('/').any(|part| part == "..") {
+            return Ok(None);
+        }
+        let lower = self.image.graph_driver.as_ref().and_then(layers_of);
+        let mut layers =
+            lower.unwrap_or_else(|| vec![self.folder.join("own-image").display().to_string()]);
+        layers.retain(|layer| {
+            let place = Path::new(layer).join(directory.trim_start_matches('/'));
+            files::kind(&place).is_ok()
+        });
+        if !layers.is_empty() {
+            return Ok(None);
+        }
+        let source = self.folder.join("own-directory");
+        files::create_folder(&source)?;
+        Ok(Some(Bind {
+            source: source.display().to_string(),
+            target: directory,
+            read_only: false,
+        }))
+    }
+
+    /// A layer above the image's: the places of what is mounted inside, so that no link of the image's leads that
+    /// elsewhere, and the files of the mounts that are left away.
+    fn laid(&self, binds: &[Bind], without: &[String], name: &str) -> Result<String, EnvError> {
+        let layer = self.folder.join(format!("{name}-files"));
+        let below = |path: &str| layer.join(path.trim_start_matches('/'));
+        for place in MOUNTED {
+            files::create_output_folder(&below(place))?;
+        }
+        files::show_to_all(&layer)?;
+        for bind in binds {
+            let place = below(&bind.target);
+            let kind = files::kind(&files::canonical(Path::new(&bind.source))?)?;
+            if matches!(kind, files::Kind::Folder { .. }) {
+                files::create_output_folder(&place)?;
+            } else {
+                files::create_output_folder(place.parent().unwrap_or(&layer))?;
+                files::write_output(&place, b"")?;
+            }
+        }
+        for (copied, _) in self.template.copied_for(without) {
+            let parent = Path::new(&copied.target).parent();
+            let parent = parent.map_or(layer.clone(), |it| below(&it.display().to_string()));
+            files::unpack(&copied.archive, &parent)?;
+        }
+        if layer.display().to_string().contains([',', ':', '\\', '"']) {
+            return Err(absent(
+                "Tare's own folder has a comma, a colon or a backslash in its path",
+            ));
+        }
+        Ok(layer.display().to_string())
+    }
+}
+
+/// The variables of a container: the image's, and its own in addition or in their place.
+fn variables_of(body: &Value, image_env: &[String]) -> BTreeMap<String, String> {
+    let usual = [("PATH", PATH), ("HOME", "/root"), ("HOSTNAME", "tare")];
+    let usual = usual.map(|(name, text)| (name.to_owned(), Some(text.to_owned())));
+    let mut all = BTreeMap::from(usual);
+    all.extend(image_env.iter().map(|text| split(text)));
+    let own = body["Env"].as_array().into_iter().flatten();
+    all.extend(own.filter_map(Value::as_str).map(split));
+    let set = |(name, text): (String, Option<String>)| Some((name, text?));
+    all.into_iter().filter_map(set).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use bollard::models::ImageConfig;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_layers_that_the_engine_keeps_and_this_machine_sees_are_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for (layer, link) in [("aa", "LA"), ("bb", "LB")] {
+            std::fs::create_dir_all(at(layer).join("diff")).unwrap();
+            std::fs::create_dir_all(at("l")).unwrap();
+            std::fs::write(at(layer).join("link"), link).unwrap();
+            #[cfg(unix)]
+            std::os::unix::fs::symlink(format!("../{layer}/diff"), at("l").join(link)).unwrap();
+        }
+        let path = |name: &str| at(name).display().to_string();
+        let driver = |name: &str, below: &str| DriverData {
+            name: name.into(),
+            data: HashMap::from([
+                ("UpperDir".to_owned(), path("aa/diff")),
+                ("LowerDir".to_owned(), below.to_owned()),
+            ]),
+        };
+        let below = path("bb/diff");
+        #[cfg(unix)]
+        assert_eq!(
+            layers_of(&driver("overlay2", &below)),
+            Some(vec![path("l/LA"), path("l/LB")])
+        );
+        assert_eq!(layers_of(&driver("btrfs", &below)), None);
+        assert_eq!(layers_of(&driver("overlay2", "/nowhere/diff")), None);
+        let many = vec![below; 200].join(":");
+        assert_eq!(layers_of(&driver("overlay2", &many)), None);
+    }
+
+    #[test]
+    fn what_no_bare_process_can_be_is_said() {
+        let image = |user: &str, architecture: Option<&str>| ImageInspect {
+            architecture: architecture.map(str::to_owned),
+            config: Some(ImageConfig {
+                user: Some(user.into()),
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
+        let said =
+            |body: Value, image: &ImageInspect| check(&body, image).err().map(|it| it.to_string());
+        assert_eq!(said(json!({}), &image("", None)), None);
+        assert_eq!(said(json!({"User": "0:0"}), &image("app", None)), None);
+        assert!(
+            said(json!({}), &image("app", None))
+                .unwrap()
+                .contains("`app`")
+        );
+        assert!(
+            said(json!({}), &image("", Some("s390x")))
+                .unwrap()
+                .contains("s390x")
+        );
+        let others = json!({"HostConfig": {"VolumesFrom": ["db"]}});
+        assert!(
+            said(others, &image("root", None))
+                .unwrap()
+                .contains("another")
+        );
+    }
+
+    #[test]
+    fn variables_are_the_images_and_the_containers_over_them() {
+        let image = ["A=1".to_owned(), "B=2".to_owned()];
+        let all = variables_of(&json!({"Env": ["B", "C=x=y"]}), &image);
+        let names: Vec<(&str, &str)> = all
+            .iter()
+            .map(|(name, text)| (name.as_str(), text.as_str()))
+            .collect();
+        assert_eq!(names[..2], [("A", "1"), ("C", "x=y")]);
+        assert!(names.contains(&("PATH", PATH)) && !names.iter().any(|(name, _)| *name == "B"));
+    }
+}

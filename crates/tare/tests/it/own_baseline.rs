@@ -1,0 +1,137 @@
+//! What a container of the user's own is compared with: the host's program where it is the same bytes, else the image's
+//! files as a bare process, and nothing of either is written to.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::launcher::is_root;
+use crate::own::{Bench, has_engine, printed};
+use crate::product::Product;
+
+/// A folder of this test's own on the host's root, whose path is the same in the image.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let folder = folder.join(format!("{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    /// The program that the image is to have, and then the one that the host has.
+    fn program(&self) -> String {
+        self.0.join("work").display().to_string()
+    }
+
+    fn put(&self, shell: &str) {
+        let program = self.program();
+        let _ = std::fs::remove_file(&program);
+        std::fs::copy(shell, &program).unwrap();
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The dossier of a question about a container of the image.
+fn asked(product: &Product, bench: &Bench, flags: &[&str], command: &[&str]) -> Value {
+    let ask = ["why", "--json", "-", "--budget", "70s", "--"];
+    let line = [&["docker", "run", "--rm"], flags, &[&bench.image]].concat();
+    let arguments = [&ask[..], &line, command].concat();
+    product.run(arguments).expect(0).json()
+}
+
+fn compared(dossier: &Value) -> String {
+    let carried = dossier["why"]["carried"].as_array().unwrap();
+    let mut lines = carried.iter().filter_map(Value::as_str);
+    let line = lines.find(|line| line.starts_with("compared with: "));
+    line.unwrap_or_else(|| panic!("{carried:?}")).to_owned()
+}
+
+fn baseline(dossier: &Value) -> &Value {
+    let mut arms = dossier["arms"].as_array().unwrap().iter();
+    arms.find(|arm| arm["baseline"] == true).unwrap()
+}
+
+/// The causes that were confirmed.
+fn confirmed(dossier: &Value) -> Vec<&str> {
+    let findings = dossier["findings"].as_array().unwrap().iter();
+    let confirmed = findings.filter(|finding| finding["status"] == "confirmed");
+    confirmed
+        .filter_map(|finding| finding["cause"].as_str())
+        .collect()
+}
+
+#[test]
+fn another_program_on_the_host_is_the_userland_and_a_variable_is_found_above_it() {
+    if !has_engine() || !is_root() {
+        return;
+    }
+    let place = Place::new("other-userland");
+    let program = place.program();
+    place.put("/bin/bash");
+    let bench = Bench::with_programs("userland", "ENV OF_IMAGE=1", &[&program, "cat"]);
+    // The same name on the host, and another interpreter.
+    place.put("/bin/dash");
+    let product = Product::new();
+    let before = bench.objects();
+    let script = "n=3000; case $(cat /proc/$$/environ | cat) in *SLOW_MODE*) n=60000;; esac; i=0; while [ $i -lt $n ]; do i=$((i+1)); done; : > /tare-own-trace";
+    let command = [program.as_str(), "-c", script];
+    let dossier = asked(&product, &bench, &["-e", "SLOW_MODE=1"], &command);
+    let line = compared(&dossier);
+    assert!(
+        line.contains("the image's own files as a bare process")
+            && line.contains("the host has other bytes: ")
+            && line.contains("`userland`"),
+        "{line}"
+    );
+    assert_eq!(baseline(&dossier)["id"], "image");
+    assert_eq!(dossier["ladder"]["rungs"][0]["arm"], "image");
+    let title = dossier["ladder"]["rungs"][0]["title"].as_str().unwrap();
+    assert!(title.starts_with("userland"), "{title}");
+    // Nothing but the mechanism: the userland is on both sides of the search.
+    assert_eq!(
+        confirmed(&dossier),
+        ["own.env.SLOW_MODE"],
+        "{:#}",
+        dossier["findings"]
+    );
+    // What the command wrote went with each arm.
+    assert!(!Path::new("/tare-own-trace").exists());
+    let script = "if [ -e /tare-own-trace ]; then echo there; fi";
+    let line = ["run", "--rm", &bench.image, &program, "-c", script];
+    assert_eq!(printed(&line), "");
+    assert_eq!(bench.objects(), before);
+    product.assert_nothing_left();
+}
+
+#[test]
+fn the_hosts_own_program_is_the_baseline_where_it_is_the_same_bytes() {
+    if !has_engine() || !is_root() {
+        return;
+    }
+    let bench = Bench::with_programs("same-bytes", "ENV OF_IMAGE=1", &["sh"]);
+    let product = Product::new();
+    let script = "i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done; : > /tare-own-trace";
+    let flags = ["--cpus", "0.2"];
+    let dossier = asked(&product, &bench, &flags, &["sh", "-c", script]);
+    let line = compared(&dossier);
+    assert!(
+        line.contains("the host's own program as a bare process"),
+        "{line}"
+    );
+    assert_eq!(baseline(&dossier)["id"], "host");
+    assert_eq!(
+        confirmed(&dossier),
+        ["own.cpus"],
+        "{:#}",
+        dossier["findings"]
+    );
+    assert!(!Path::new("/tare-own-trace").exists());
+    product.assert_nothing_left();
+}
