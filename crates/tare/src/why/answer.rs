@@ -12,8 +12,26 @@ use crate::config::units;
 use crate::env::{self, own::OWN};
 use crate::workload::sanity::CUT_OFF;
 
+/// What is said where nothing is suspected that may be told, with what there is to look at instead.
+pub(super) fn unexplained(env: &ArmSpec, has_ladder: bool) -> &'static str {
+    match (env::own::is_own(&env.settings), has_ladder) {
+        (false, true) => "and no rule here explains it; the ladder says where it arises",
+        (false, false) => "and no rule here explains it",
+        (true, true) => {
+            "and none of its differences was shown to carry it; the ladder says where it arises"
+        }
+        (true, false) => {
+            "and none of its differences was shown to carry it; a longer `--budget` tries more of them"
+        }
+    }
+}
+
 /// Why the command costs more, as far as that was proved, and what that leaves.
-pub(super) fn because(findings: &[DossierFinding], explained: Option<&Span>) -> String {
+pub(super) fn because(
+    findings: &[DossierFinding],
+    explained: Option<&Span>,
+    unexplained: &str,
+) -> String {
     let first = findings.first();
     let is = |status: Status| first.filter(|finding| finding.status == status);
     let what = if let Some(finding) = is(Status::Confirmed) {
@@ -35,7 +53,7 @@ pub(super) fn because(findings: &[DossierFinding], explained: Option<&Span>) -> 
             catalogued(&finding.cause)
         )
     } else {
-        "and no rule here explains it; the ladder says where it arises".to_owned()
+        unexplained.to_owned()
     };
     let rest = explained.map_or_else(String::new, |share| {
         let left = (1.0 - share.point).max(0.0);
@@ -278,7 +296,7 @@ mod tests {
 
     #[test]
     fn what_was_tried_and_decided_nothing_is_no_reason() {
-        let told = |status| because(&[finding("a", status, "off-1", 0.2)], None);
+        let told = |status| because(&[finding("a", status, "off-1", 0.2)], None, "");
         assert!(told(Status::Supported).starts_with("part of it because of a"));
         assert_eq!(
             told(Status::Undecided),
@@ -287,11 +305,28 @@ mod tests {
     }
 
     #[test]
+    fn what_nothing_explains_is_told_with_what_there_is_to_look_at() {
+        let env = |settings: tare_model::Params| {
+            let id = tare_model::ArmId::new("docker").unwrap();
+            ArmSpec::new(id, "docker", settings)
+        };
+        let own = env(tare_model::Params::new().with(env::own::LIKE, "web"));
+        let of_ours = env(tare_model::Params::new());
+        let told = |arm: &ArmSpec, has_ladder| because(&[], None, unexplained(arm, has_ladder));
+        for arm in [&own, &of_ours] {
+            assert!(told(arm, true).contains("the ladder says"));
+            assert!(!told(arm, false).contains("ladder"));
+        }
+        assert!(told(&own, false).contains("`--budget`"));
+    }
+
+    #[test]
     fn a_cause_of_the_catalogue_is_told_in_words() {
         let told = |status| {
             because(
                 &[finding("cpu.cfs-quota-throttle", status, "off-1", 0.2)],
                 None,
+                "",
             )
         };
         for status in [

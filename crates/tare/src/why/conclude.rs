@@ -13,7 +13,7 @@ use tare_model::study::A_PRIME;
 use tare_model::{ArmId, ArmSpec, CommandCall, Status, WhyOutcome};
 use tare_stats::Verdict;
 
-use super::answer::{Spent, answer, because, userland};
+use super::answer::{Spent, answer, because, unexplained, userland};
 use super::counterfactual::{self, Trial};
 use super::ladder;
 use super::own::applied;
@@ -157,7 +157,8 @@ pub fn conclude(run: &RunData) -> Dossier {
             .into_values()
             .collect::<Vec<_>>(),
     );
-    let because = because(&dossier.findings, explained.as_ref());
+    let unexplained = unexplained(env, dossier.ladder.is_some());
+    let because = because(&dossier.findings, explained.as_ref(), unexplained);
     let (mut outcome, mut answer, could_see) = answer(
         cell.as_ref(),
         env,
