@@ -47,6 +47,10 @@ pub struct CommandChange {
     pub cold: Vec<String>,
     /// A program that is to be packed where nothing can be shown.
     pub program: Option<String>,
+    /// How many words at the beginning of the command are left out; one always stays.
+    pub left_out: usize,
+    /// Where it is started instead.
+    pub directory: Option<String>,
 }
 
 /// What an arm is for in a study of `tare why`, or of suspects switched off; empty in all others.
@@ -153,6 +157,8 @@ impl ArmSpec {
             stdout,
             cold,
             program,
+            left_out,
+            directory,
         } = &self.change;
         let json = |suspect| serde_json::to_string(suspect).expect("texts and numbers are JSON");
         let assigned = |(name, text): (&String, &String)| format!("{name}={text}");
@@ -164,6 +170,9 @@ impl ArmSpec {
         );
         put("cold", listed(cold.iter().cloned()));
         put("program", program.as_deref().map(Value::from));
+        let left_out = i64::try_from(*left_out).unwrap_or(i64::MAX);
+        put("left_out", (left_out > 0).then(|| left_out.into()));
+        put("directory", directory.as_deref().map(Value::from));
         let role = &self.role;
         if let Some(asked) = &role.asked {
             put("argv", Some(list(asked.argv.iter().cloned())));
@@ -242,6 +251,11 @@ impl TryFrom<Stored> for ArmSpec {
                 .map(|_| Stdout::Console),
             cold: texts(taken("cold")),
             program: taken("program").map(|value| value.to_string()),
+            left_out: match taken("left_out") {
+                Some(Value::Int(words)) => usize::try_from(words).unwrap_or(0),
+                _ => 0,
+            },
+            directory: taken("directory").map(|value| value.to_string()),
         };
         let (argv, carried) = (taken("argv"), texts(taken("carried")));
         let (metric, host_files) = (taken("metric"), texts(taken("host_files")));
@@ -325,17 +339,27 @@ impl CommandChange {
         if call.name != COMMAND_PROBE {
             return;
         }
-        let Ok(mut command) = CommandCall::from_args(&call.args) else {
+        let Ok(command) = CommandCall::from_args(&call.args) else {
             return;
         };
-        command.argv.splice(0..0, self.prefix.iter().cloned());
+        call.args.0.extend(self.changed(command).to_probe().args.0);
+    }
+
+    /// The command as it is run in the arm.
+    #[must_use]
+    pub fn changed(&self, mut command: CommandCall) -> CommandCall {
+        let left_out = self.left_out.min(command.argv.len().saturating_sub(1));
+        command.argv.splice(..left_out, self.prefix.iter().cloned());
         command.variables.extend(self.variables.clone());
         command.cold.extend(self.cold.iter().cloned());
+        if let Some(directory) = &self.directory {
+            command.directory = Some(directory.clone());
+        }
         let is_free = command.pick.is_none() && !command.observe;
         if let Some(stdout) = self.stdout.filter(|_| is_free) {
             command.stdout = stdout;
         }
-        call.args.0.extend(command.to_probe().args.0);
+        command
     }
 }
 
@@ -355,13 +379,15 @@ mod tests {
             stdout: Some(Stdout::Console),
             cold: vec!["/data".to_owned()],
             program: Some("/bin/work".to_owned()),
+            left_out: 1,
+            directory: Some("/srv".to_owned()),
         };
         spec
     }
 
     #[test]
     fn change_and_purpose_are_stored_among_the_settings_and_read_from_there() {
-        let stored = r#"{"id":"docker","driver":"docker","settings":{"command.argv":["work"],"command.before":"run-1","command.carried":["all of it"],"command.causes":["{\"cause\":\"a.b\",\"claim\":\"c\",\"evidence\":[],\"likelihood\":0.9,\"advice\":\"\",\"price\":\"\",\"metric\":\"m\",\"tried\":\"t\",\"is_outside\":false}"],"command.cold":["/data"],"command.host_files":["/bin:/bin:ro"],"command.metric":"command.wall.time","command.of":"box","command.prefix":["nice"],"command.program":"/bin/work","command.rung":2,"command.seen":"{\"command.threads\":\"2\"}","command.stdout":"console","command.title":"a filter","command.variables":["A=1"],"cpus":0.5},"required":true}"#;
+        let stored = r#"{"id":"docker","driver":"docker","settings":{"command.argv":["work"],"command.before":"run-1","command.carried":["all of it"],"command.causes":["{\"cause\":\"a.b\",\"claim\":\"c\",\"evidence\":[],\"likelihood\":0.9,\"advice\":\"\",\"price\":\"\",\"metric\":\"m\",\"tried\":\"t\",\"is_outside\":false}"],"command.cold":["/data"],"command.directory":"/srv","command.host_files":["/bin:/bin:ro"],"command.left_out":1,"command.metric":"command.wall.time","command.of":"box","command.prefix":["nice"],"command.program":"/bin/work","command.rung":2,"command.seen":"{\"command.threads\":\"2\"}","command.stdout":"console","command.title":"a filter","command.variables":["A=1"],"cpus":0.5},"required":true}"#;
         let spec: ArmSpec = serde_json::from_str(stored).unwrap();
         assert_eq!(spec.settings, Params::new().with("cpus", 0.5));
         assert_eq!(spec.role.suspects[0].cause, "a.b");
@@ -381,7 +407,7 @@ mod tests {
     #[test]
     fn a_change_reaches_the_command_in_the_arm_and_nothing_else() {
         let change = arm().change;
-        let command = || CommandCall::new("sleep", ["1"]).to_probe();
+        let command = || CommandCall::new("entry", ["sleep", "1"]).to_probe();
         let argv = |call: &ProbeCall| CommandCall::from_args(&call.args).unwrap().argv;
         let Recipe::Probe(call) = change.laid_into(&Recipe::Probe(command()), None) else {
             panic!("another recipe");
@@ -393,6 +419,9 @@ mod tests {
             ("x=y", Stdout::Console)
         );
         assert_eq!(call.cold, ["/data"]);
+        assert_eq!(call.directory.as_deref(), Some("/srv"));
+        let short = change.changed(CommandCall::new("sleep", [""; 0]));
+        assert_eq!(short.argv.last().unwrap(), "sleep", "one word stays");
         let pair = Recipe::Pair {
             server: command(),
             client: command(),
@@ -400,7 +429,7 @@ mod tests {
         let Recipe::Pair { server, client } = change.laid_into(&pair, Some(Path::HostToArm)) else {
             panic!("another recipe");
         };
-        assert_eq!((argv(&server).len(), argv(&client).len()), (5, 2));
+        assert_eq!((argv(&server).len(), argv(&client).len()), (5, 3));
         let other = Recipe::Probe(ProbeCall {
             name: "getppid".into(),
             args: Params::new(),

@@ -154,6 +154,10 @@ impl Question<'_> {
             Source::Line(_) => &[],
             _ => self.command,
         };
+        let mut own = own;
+        if !command.is_empty() {
+            own.forget_entry();
+        }
         let call = call(&own, command);
         if call.argv.is_empty() {
             return Err(Failed::new(
@@ -183,7 +187,6 @@ impl Question<'_> {
         for line in &own.told {
             output::tell(&output::printable(line));
         }
-        let mut own = own;
         let (inside, (asks, first)) = self.subject.looked(&cx, found, &mut ask, &mut own)?;
         let mut lines = vec![baseline::told(&asks)];
         lines.extend(own.told.iter().cloned());

@@ -6,14 +6,16 @@
 //! What it cannot see: what the program makes of a difference; that is measured.
 //! This file is no driver; drivers use it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use tare_model::{Params, Value};
+use tare_model::{CommandChange, Params, Value};
 
 use self::fields::{Whose, whose};
 use super::grammar::{is_container_name, is_safe_path};
 use super::text::printable;
 
+pub(in crate::env) mod command;
 pub(in crate::env) mod fields;
 pub(in crate::env) mod shared;
 
@@ -87,11 +89,25 @@ pub struct Own {
     pub directory: String,
     /// In what it differs from a plain one, likeliest to matter first.
     pub differences: Vec<Difference>,
+    /// What an arm changes of the command that does without a difference which is a part of that, by its name.
+    pub of_command: BTreeMap<String, CommandChange>,
     /// What was changed and why, a line each.
     pub told: Vec<String>,
     /// The settings of an arm that is the running container itself, where that is asked about; the others are those
     /// of a copy.
     pub inside: Option<Params>,
+}
+
+impl Own {
+    /// Where another command is run instead of its own: that has no entry in front of it.
+    pub fn forget_entry(&mut self) {
+        let of_entry = |id: &String| {
+            let change = self.of_command.get(id);
+            change.is_some_and(|change| change.left_out > 0)
+        };
+        self.differences.retain(|it| !of_entry(&it.id));
+        self.of_command.retain(|_, change| change.left_out == 0);
+    }
 }
 
 /// Files as a bare process: what something of the user's can be compared with below every container.

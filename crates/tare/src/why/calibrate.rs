@@ -12,7 +12,8 @@ use tare_model::command::InSlices;
 use tare_model::tool::ToolQuestion;
 use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{
-    ArmId, CommandCall, CommandReport, Facts, Outcome, Params, ProbeReport, RawOutput, Reason,
+    ArmId, CommandCall, CommandChange, CommandReport, Facts, Outcome, Params, ProbeReport,
+    RawOutput, Reason,
 };
 use tare_model::{counter, fact};
 
@@ -54,9 +55,14 @@ pub fn look(
     let mut remarks = Vec::new();
     let mut paths = paths(&call, settings);
     let base = ask.base();
+    let mut less = CommandChange::default();
+    if let Some(own) = &ask.own {
+        own.leave_out(&base.without, &mut less);
+    }
+    let base_call = less.changed(call.clone());
     let ((mut host, in_slices), facts, _) =
         at(cx, ask, &base.driver, &base.settings, |instance| {
-            let look = on_host(cx, ask, &call, instance, limit)?;
+            let look = on_host(cx, ask, &base_call, instance, limit)?;
             paths.extend(folders(&look.report));
             let in_slices = stopped_on_host(cx, ask, &look, instance, limit)?;
             Ok(((look, in_slices), paths.iter().cloned().collect()))

@@ -22,6 +22,7 @@ use tare_model::{counter, fact};
 use crate::cause::Case;
 use crate::env;
 use crate::env::mechanism::Kind;
+use crate::env::own::WITHOUT;
 use crate::workload::{Workload, user_command};
 
 mod answer;
@@ -102,6 +103,8 @@ pub struct Base {
     pub driver: String,
     /// Its settings.
     pub settings: Params,
+    /// Parts of the command that it does without, by the names of differences.
+    pub without: Vec<String>,
 }
 
 impl Ask {
@@ -112,7 +115,7 @@ impl Ask {
             None => Base {
                 id: HOST,
                 driver: HOST.to_owned(),
-                settings: Params::new(),
+                ..Base::default()
             },
         }
     }
@@ -139,7 +142,15 @@ impl Ask {
         self.change_in(&self.driver)
     }
 
-    /// The same in an arm of another driver.
+    /// The same in an arm that it is compared with.
+    fn change_of(&self, base: &Base) -> CommandChange {
+        let mut change = self.change_in(&base.driver);
+        if let Some(own) = &self.own {
+            own.leave_out(&base.without, &mut change);
+        }
+        change
+    }
+
     fn change_in(&self, driver: &str) -> CommandChange {
         let has_log = env::mechanisms(driver).of(Kind::Output).is_some();
         CommandChange {
@@ -162,7 +173,12 @@ impl Ask {
         )
     }
 
-    fn study(&self, title: &str, arms: Vec<ArmSpec>, first: &First) -> Study {
+    fn study(&self, title: &str, mut arms: Vec<ArmSpec>, first: &First) -> Study {
+        if let Some(own) = &self.own {
+            for arm in &mut arms {
+                own.leave_out(&arm.settings.words(WITHOUT), &mut arm.change);
+            }
+        }
         let longest = first.host.wall_ns.max(first.env.wall_ns);
         let longest = first.cut_ns.map_or(longest, |cut_ns| longest.min(cut_ns));
         let baseline = arm_id(self.base().id);

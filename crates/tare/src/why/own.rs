@@ -10,8 +10,10 @@
 //! found among many.
 //! What it cannot see: in what the image's program differs from another build of it.
 
+use std::collections::BTreeMap;
+
 use tare_model::arm::{Rung, Suspect};
-use tare_model::{ArmSpec, CommandCall, Params};
+use tare_model::{ArmSpec, CommandCall, CommandChange, Params};
 
 use super::ladder::Step;
 use super::{Ask, Base};
@@ -56,6 +58,8 @@ const RUNNING: &str = "own.running";
 pub struct Asks {
     /// In what it differs from the baseline.
     pub differences: Vec<Difference>,
+    /// What an arm changes of the command that does without a difference which is a part of that, by its name.
+    pub of_command: BTreeMap<String, CommandChange>,
     /// The baseline.
     pub base: Base,
     /// Where that is no container: the settings of a plain one without the differences, which is the next step.
@@ -67,6 +71,18 @@ pub struct Asks {
     /// Where the running container itself is asked about: the settings of a copy of it, which can do without
     /// differences.
     pub copy: Option<Params>,
+}
+
+impl Asks {
+    /// Lays into a change of the command what an arm leaves out of it that does without these differences.
+    pub(super) fn leave_out(&self, without: &[String], change: &mut CommandChange) {
+        for part in without.iter().filter_map(|id| self.of_command.get(id)) {
+            change.left_out = change.left_out.max(part.left_out);
+            if part.directory.is_some() {
+                change.directory.clone_from(&part.directory);
+            }
+        }
+    }
 }
 
 /// The command as it is run in both.
@@ -131,7 +147,7 @@ pub(super) fn below(ask: &Ask) -> Vec<ArmSpec> {
     let userland = asks.userland.as_ref().map(|base| {
         let (id, settings) = (super::arm_id(base.id), base.settings.clone());
         let mut arm = ArmSpec::new(id, base.driver.as_str(), settings);
-        arm.change = ask.change_in(&base.driver);
+        arm.change = ask.change_of(base);
         arm
     });
     userland.into_iter().chain(plain).collect()

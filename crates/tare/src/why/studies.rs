@@ -160,7 +160,7 @@ pub(super) fn base_arms(ask: &Ask, first: &First, with_a_prime: bool) -> Vec<Arm
     let host = |id: &str| {
         let mut arm = ArmSpec::new(arm_id(id), base.driver.as_str(), base.settings.clone());
         if ask.own.is_some() {
-            arm.change = ask.change_in(&base.driver);
+            arm.change = ask.change_of(&base);
         }
         arm.role.seen = seen_facts(&first.host);
         arm

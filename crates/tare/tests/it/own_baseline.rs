@@ -135,3 +135,27 @@ fn the_hosts_own_program_is_the_baseline_where_it_is_the_same_bytes() {
     assert!(!Path::new("/tare-own-trace").exists());
     product.assert_nothing_left();
 }
+
+#[test]
+fn an_entry_that_takes_its_time_is_left_away_like_any_other_difference() {
+    use std::os::unix::fs::PermissionsExt;
+    if !has_engine() || !is_root() {
+        return;
+    }
+    let place = Place::new("entry");
+    let program = place.program();
+    std::fs::write(&program, "#!/bin/sh\nsleep 0.1\nexec \"$@\"\n").unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    let bench = Bench::with_programs("entry", "ENV OF_IMAGE=1", &[&program, "sh", "sleep"]);
+    let product = Product::new();
+    let flags = ["--entrypoint", &program, "-e", "MODE=1"];
+    let script = "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done; echo done";
+    let dossier = asked(&product, &bench, &flags, &["sh", "-c", script]);
+    assert_eq!(
+        confirmed(&dossier),
+        ["own.entrypoint"],
+        "{:#}",
+        dossier["findings"]
+    );
+    product.assert_nothing_left();
+}

@@ -5,11 +5,11 @@
 use super::super::{Exit, Failed};
 use super::alone;
 use crate::cx::Context;
-use crate::env::own::{Own, Wish};
+use crate::env::own::{Bare, Own, Wish};
 use crate::env::{self, Driver};
 use crate::why::look::Inside;
 use crate::why::own::{Asks, baseline};
-use crate::why::{self, Ask, First, Trouble};
+use crate::why::{self, Ask, Base, First, Trouble};
 
 /// How the command is inside alone, beside what it is compared with, and on both sides.
 pub(super) type Seen = (Inside, (Asks, First));
@@ -63,7 +63,7 @@ impl Baselines<'_> {
             }
         }
         for mut asks in baseline::plain(self.own, &ask.driver) {
-            if let Some(why) = &not_bare {
+            if let Some(why) = not_bare.as_ref().and_then(|why| why.lines().next()) {
                 asks.what = format!(
                     "{}, because its files as a bare process could not be: {why}",
                     asks.what
@@ -99,10 +99,21 @@ impl Baselines<'_> {
         let mut why = "what the host's own program does would take long to see".to_owned();
         if matches!(self.inside, Inside::Ended(look) if look.wall_ns < BRIEF_NS) {
             let files = env::host_files(baseline::all_of(self.own));
-            let asks = baseline::host(self.own, &files);
+            let mut all = baseline::with_less_of_the_command(self.own, &files);
+            // The program is seen behind its entry, as in the container.
+            let asks = baseline::host(self.own, &all.pop().unwrap_or(files));
             why = match self.tried(ask, &asks, false)? {
                 Ok(first) => match baseline::other_bytes(&first.host, &first.env) {
-                    None => return Ok(Ok((asks, first))),
+                    None => {
+                        for files in &all {
+                            let less = baseline::host(self.own, files);
+                            if let Ok(first) = self.tried(ask, &less, false)? {
+                                return Ok(Ok((less, first)));
+                            }
+                        }
+                        ask.own = Some(asks.clone());
+                        return Ok(Ok((asks, first)));
+                    }
                     Some(words) => {
                         userland = Some(asks.base);
                         words
@@ -117,9 +128,14 @@ impl Baselines<'_> {
             Err(error) => return Ok(Err(error.to_string())),
         };
         let mut words = String::new();
+        let less = |files: &Bare| baseline::with_less_of_the_command(self.own, files);
+        let all: Vec<Bare> = all.iter().flat_map(less).collect();
         for files in &all {
             let mut asks = baseline::image(self.own, files, &why);
-            asks.userland.clone_from(&userland);
+            asks.userland = userland.clone().map(|base| Base {
+                without: asks.base.without.clone(),
+                ..base
+            });
             match self.tried(ask, &asks, true)? {
                 Ok(first) => return Ok(Ok((asks, first))),
                 Err(other) => words = other,

@@ -17,6 +17,7 @@ use super::errors::{is_missing, printable};
 use crate::cx::{CONTROL_LIMIT, Context, files};
 use crate::env::EnvError;
 use crate::env::image::packed;
+use crate::env::own::command::Started;
 use crate::env::own::shared;
 use crate::env::own::{self as env_own, INSIDE, LIKE, Own, Retold, Source, Wish};
 
@@ -45,31 +46,35 @@ use template::version_of;
 pub(super) use template::{Template, body_of, looked_up};
 
 /// The command that a container runs by itself, and where.
-fn command_of(body: &Value, image: &ImageInspect) -> (Vec<String>, String) {
+fn started(body: &Value, image: &ImageInspect) -> Started {
     let list = |value: &Value| -> Option<Vec<String>> {
         let list = value.as_array()?.iter();
         let words: Vec<String> = list.filter_map(Value::as_str).map(str::to_owned).collect();
         (!words.is_empty()).then_some(words)
     };
+    let said = |words: Vec<String>| -> Vec<String> {
+        words.into_iter().filter(|word| !word.is_empty()).collect()
+    };
     let config = image.config.clone().unwrap_or_default();
     let own_entry = list(&body["Entrypoint"]);
     let own_command = list(&body["Cmd"]);
+    let images_entry = said(config.entrypoint.unwrap_or_default());
     // With an entry of one's own the image's command means nothing.
     let command = match (&own_entry, own_command) {
         (_, Some(command)) => command,
         (Some(_), None) => Vec::new(),
         (None, None) => config.cmd.unwrap_or_default(),
     };
-    let entry = own_entry.or(config.entrypoint).unwrap_or_default();
-    let words = entry.into_iter().chain(command);
-    let directory = body["WorkingDir"].as_str().filter(|path| !path.is_empty());
-    let directory = directory.map(str::to_owned).or(config.working_dir);
-    (
-        words.filter(|word| !word.is_empty()).collect(),
-        directory
-            .filter(|path| !path.is_empty())
-            .unwrap_or_else(|| "/".to_owned()),
-    )
+    let entry = own_entry.map_or_else(|| images_entry.clone(), said);
+    let path = |path: Option<&str>| path.filter(|path| !path.is_empty()).map(str::to_owned);
+    let image_directory = path(config.working_dir.as_deref()).unwrap_or_else(|| "/".to_owned());
+    Started {
+        has_images_entry: entry == images_entry,
+        entry,
+        command: said(command),
+        directory: path(body["WorkingDir"].as_str()).unwrap_or_else(|| image_directory.clone()),
+        image_directory,
+    }
 }
 
 /// Whether what a share names is there, as far as this machine can tell.
@@ -292,10 +297,12 @@ impl Docker {
                 "NOT carried: `{name}`, which this Tare does not know"
             ));
         }
-        let (argv, directory) = command_of(&template.body, &found.image);
+        let started = started(&template.body, &found.image);
+        let of_command = started.parts("docker");
         let mut differences: Vec<_> = parts(template.pair())
             .into_iter()
             .map(|part| part.told)
+            .chain(of_command.iter().map(|(part, _)| part.clone()))
             .filter(|told| !template.keeps(&told.id))
             .collect();
         for difference in &mut differences {
@@ -305,9 +312,13 @@ impl Docker {
         Ok(Own {
             settings: found.settings(&file, wish.context),
             name: found.name,
-            argv,
-            directory,
+            argv: started.argv(),
+            directory: started.directory,
             differences,
+            of_command: of_command
+                .into_iter()
+                .map(|(part, change)| (part.id, change))
+                .collect(),
             told,
             inside,
         })
@@ -397,11 +408,14 @@ mod tests {
             }),
             ..Default::default()
         };
-        let of = |body: Value| command_of(&body, &image).0.join(" ");
+        let of = |body: Value| started(&body, &image).argv().join(" ");
         assert_eq!(of(json!({})), "/entry serve all");
         assert_eq!(of(json!({"Cmd": ["one"]})), "/entry one");
         assert_eq!(of(json!({"Entrypoint": ["sh"]})), "sh");
         assert_eq!(of(json!({"Entrypoint": [""], "Cmd": ["one"]})), "one");
-        assert_eq!(command_of(&json!({"WorkingDir": ""}), &image).1, "/app");
+        assert_eq!(
+            started(&json!({"WorkingDir": ""}), &image).directory,
+            "/app"
+        );
     }
 }

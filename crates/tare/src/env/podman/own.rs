@@ -14,6 +14,7 @@ use tare_model::Params;
 
 use super::super::EnvError;
 use super::super::image::packed;
+use super::super::own::command::Started;
 use super::super::own::shared::{Copy, Policy, Share, retold};
 use super::super::own::{self as env_own, Changed, LIKE, Own, Retold, Shares, Source, Wish};
 use super::super::text::printable;
@@ -41,8 +42,20 @@ pub(super) struct Template {
     command: Vec<String>,
     /// The image's own variables.
     image_env: Vec<String>,
+    /// The image's own entry, and where it would have its command started.
+    #[serde(default)]
+    image_entry: Vec<String>,
+    #[serde(default)]
+    image_directory: String,
     /// What may be written to.
     shares: Shares,
+}
+
+/// The words of a list, without empty ones.
+fn texts(list: &Json) -> Vec<String> {
+    let list = list.as_array().into_iter().flatten();
+    let list = list.filter_map(Json::as_str).map(str::to_owned);
+    list.filter(|word| !word.is_empty()).collect()
 }
 
 /// Whether a command is a line that makes a container, with flags of podman's own before the verb.
@@ -155,8 +168,7 @@ impl Template {
         if let Some(architecture) = found["Architecture"].as_str() {
             packed::check_processor(cx.agents, &name, architecture)?;
         }
-        let image_env = found["Config"]["Env"].as_array();
-        let image_env = image_env.into_iter().flatten();
+        let config = &found["Config"];
         let account = caller.account.as_ref();
         Ok(Self {
             runtime: line.runtime,
@@ -164,10 +176,11 @@ impl Template {
             units: line.units,
             image: name,
             command: line.command,
-            image_env: image_env
-                .filter_map(Json::as_str)
-                .map(str::to_owned)
-                .collect(),
+            image_env: texts(&config["Env"]),
+            image_entry: texts(&config["Entrypoint"]),
+            image_directory: text(config, "WorkingDir")
+                .filter(|path| !path.is_empty())
+                .unwrap_or_else(|| "/".to_owned()),
             shares,
         })
     }
@@ -203,7 +216,7 @@ impl Template {
         cx: &Context<'_>,
         caller: &Caller,
         flags: &[String],
-    ) -> Result<(Vec<String>, String), EnvError> {
+    ) -> Result<Started, EnvError> {
         let name = format!("tare-{}-own", cx.run);
         let (own_name, label) = (
             format!("--name={name}"),
@@ -224,18 +237,21 @@ impl Template {
         let found = inspected(cx, caller, &name);
         super::instance::remove_containers(cx, caller, &[&name])?;
         let found = found?;
-        let path = found["Path"].as_str().into_iter();
-        let arguments = found["Args"].as_array().into_iter().flatten();
-        let words = path.chain(arguments.filter_map(Json::as_str));
+        let path = found["Path"].as_str().filter(|path| !path.is_empty());
+        let mut entry: Vec<String> = path.map(str::to_owned).into_iter().collect();
+        entry.extend(texts(&found["Args"]));
+        // What podman tells of the entry is a text in some versions and a list in others.
+        let command = texts(&found["Config"]["Cmd"]);
+        let command = entry.split_off(entry.len().saturating_sub(command.len()));
         let directory = found["Config"]["WorkingDir"].as_str();
         let directory = directory.filter(|path| !path.is_empty()).unwrap_or("/");
-        Ok((
-            words
-                .filter(|word| !word.is_empty())
-                .map(str::to_owned)
-                .collect(),
-            directory.to_owned(),
-        ))
+        Ok(Started {
+            has_images_entry: entry == self.image_entry,
+            entry,
+            command,
+            directory: directory.to_owned(),
+            image_directory: self.image_directory.clone(),
+        })
     }
 
     /// Keeps it where nobody else reads it.
@@ -329,9 +345,12 @@ impl Podman {
         let template = Template::of(cx, &caller, wish.source, wish.shares)?;
         let mut told = Vec::new();
         let flags = template.beside(cx, &caller, &[], &mut told)?;
-        let (argv, directory) = template.command(cx, &caller, &flags)?;
+        let started = template.command(cx, &caller, &flags)?;
+        let of_command = started.parts("podman");
         super::record::forget(cx, "podman", &own_arm(), &Place::of(&caller))?;
-        let mut differences = difference::differences(&template.units, &template.image_env, &argv);
+        let mut differences =
+            difference::differences(&template.units, &template.image_env, &started.argv());
+        differences.extend(of_command.iter().map(|(part, _)| part.clone()));
         if matches!(wish.source, Source::Container(_)) {
             for difference in &mut differences {
                 difference.advice = difference.advice.replace(
@@ -347,9 +366,13 @@ impl Podman {
                 Source::Container(name) => printable(name),
                 _ => format!("podman run … {}", printable(template.image())),
             },
-            argv,
-            directory,
+            argv: started.argv(),
+            directory: started.directory,
             differences,
+            of_command: of_command
+                .into_iter()
+                .map(|(part, change)| (part.id, change))
+                .collect(),
             told,
             inside: None,
         })

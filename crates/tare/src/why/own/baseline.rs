@@ -22,6 +22,31 @@ pub fn all_of(own: &Own) -> Vec<String> {
     own.differences.iter().map(|it| it.id.clone()).collect()
 }
 
+/// Without the parts of the command.
+fn with_whole_command(own: &Own, ids: &[String]) -> Vec<String> {
+    let is_kept = |id: &&String| !own.of_command.contains_key(*id);
+    ids.iter().filter(is_kept).cloned().collect()
+}
+
+/// The parts of the command alone.
+fn parts_of_command(own: &Own, ids: &[String]) -> Vec<String> {
+    let is_part = |id: &&String| own.of_command.contains_key(*id);
+    ids.iter().filter(is_part).cloned().collect()
+}
+
+/// The same with the whole command, and before it, where the command has parts that can go, without them.
+pub fn with_less_of_the_command(own: &Own, files: &Bare) -> Vec<Bare> {
+    let whole = Bare {
+        without: with_whole_command(own, &files.without),
+        ..files.clone()
+    };
+    if whole.without == files.without {
+        vec![whole]
+    } else {
+        vec![files.clone(), whole]
+    }
+}
+
 fn asks(own: &Own, ids: &[String], base: Base) -> Asks {
     let differences: Vec<Difference> = own
         .differences
@@ -32,17 +57,24 @@ fn asks(own: &Own, ids: &[String], base: Base) -> Asks {
     Asks {
         base,
         differences,
+        of_command: own.of_command.clone(),
         copy: own.inside.as_ref().map(|_| own.settings.clone()),
         ..Asks::default()
     }
 }
 
-/// Plain containers, the barest first: without every difference, and without those that the program cannot need.
+/// Plain containers, the barest first: without every difference, with the whole command, and without those differences
+/// that the program cannot need.
 pub fn plain(own: &Own, driver: &str) -> Vec<Asks> {
     let surely = |it: &&Difference| !it.may_be_needed;
     let surely = own.differences.iter().filter(surely);
     let surely: Vec<String> = surely.map(|it| it.id.clone()).collect();
-    let mut sets = vec![all_of(own)];
+    let all = all_of(own);
+    let whole = with_whole_command(own, &all);
+    let mut sets = vec![all];
+    if whole.len() < sets[0].len() && whole.len() > surely.len() {
+        sets.push(whole);
+    }
     if surely.len() < own.differences.len() {
         sets.push(surely);
     }
@@ -55,6 +87,7 @@ pub fn plain(own: &Own, driver: &str) -> Vec<Asks> {
                 id: PLAIN,
                 driver: driver.to_owned(),
                 settings: own::without(&own.settings, &ids),
+                without: parts_of_command(own, &ids),
             },
         )
     };
@@ -66,6 +99,7 @@ fn bare(own: &Own, bare: &Bare, id: &'static str) -> Asks {
         id,
         driver: bare.driver.clone(),
         settings: bare.settings.clone(),
+        without: parts_of_command(own, &bare.without),
     };
     Asks {
         plain: Some(own::without(&own.settings, &bare.without)),

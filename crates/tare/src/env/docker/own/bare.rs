@@ -300,7 +300,7 @@ impl Laying<'_> {
 
     /// The folder in which the command is started, where the image has none: engines make it.
     fn directory(&self, body: &Value) -> Result<Option<Bind>, EnvError> {
-        let (_, directory) = super::command_of(body, self.image);
+        let directory = super::started(body, self.image).directory;
         if directory == "/" || directory.split('/').any(|part| part == "..") {
             return Ok(None);
         }

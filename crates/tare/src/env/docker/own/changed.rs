@@ -13,6 +13,7 @@ use super::{Beside, Found, Template, kept, remedy};
 use super::{line, patch, version_of};
 use crate::cx::{Context, files};
 use crate::env::EnvError;
+use crate::env::own::command;
 use crate::env::own::{self as env_own, Changed, LIKE, Source, Wish};
 
 /// The file in the run's folder in which the changed configuration is kept.
@@ -32,6 +33,9 @@ impl Docker {
             settings: env_own::without(settings, without),
             change: "the same without it, by the switch that found it".to_owned(),
         };
+        if without.iter().any(|id| command::is_part(id)) {
+            return Ok(fallback);
+        }
         let (api, _) = self.identify_linux(cx, DETECT_LIMIT)?;
         let like = settings.text(LIKE).unwrap_or_default();
         let words = match wish.source {

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use crate::env::own::command;
 use crate::env::own::fields::{FIELDS, Field, NO_DIFFERENCE};
 use crate::env::own::{self, Difference, IN_MEMORY_PRICE};
 use crate::env::text::printable;
@@ -448,7 +449,7 @@ pub(super) fn without(pair: Pair<'_>, names: &[String]) -> Result<Value, String>
     let (mut n_optional, mut n_found) = (0, 0);
     // What the engine does goes last: it undoes what a plain container has.
     let mut wanted: Vec<&Part> = Vec::new();
-    for name in names {
+    for name in names.iter().filter(|name| !command::is_part(name)) {
         let (id, is_optional) = match name.strip_suffix('?') {
             Some(id) => (id, true),
             None => (name.as_str(), false),

@@ -7,6 +7,7 @@
 //! What it cannot see: what a file of variables brings; it goes as one.
 
 use super::words::{Unit, mount};
+use crate::env::own::command;
 use crate::env::own::fields::{FIELDS, Field};
 use crate::env::own::{self, Difference};
 use crate::env::text::printable;
@@ -286,7 +287,7 @@ pub(super) fn without(
 ) -> Result<Vec<Unit>, String> {
     let mut left = units.to_vec();
     let (mut n_optional, mut n_found) = (0, 0);
-    for name in names {
+    for name in names.iter().filter(|name| !command::is_part(name)) {
         let (id, is_optional) = match name.strip_suffix('?') {
             Some(id) => (id, true),
             None => (name.as_str(), false),
