@@ -17,6 +17,7 @@ use super::text::printable;
 
 pub(in crate::env) mod command;
 pub(in crate::env) mod fields;
+pub(in crate::env) mod like;
 pub(in crate::env) mod shared;
 
 /// The setting of arms that are like something of the user's: the file in which it is kept, or its name.
@@ -247,7 +248,8 @@ pub fn without(settings: &Params, more: &[String]) -> Params {
 
 /// Whether an arm with these settings is like something of the user's, or that itself.
 pub fn is_own(settings: &Params) -> bool {
-    settings.value(LIKE).is_some() || is_inside(settings)
+    let says = |name: &str| settings.value(name).is_some();
+    [LIKE, like::RUN, like::COMPOSE].into_iter().any(says) || is_inside(settings)
 }
 
 /// Whether an arm with these settings is a running container of the user's itself.

@@ -1,7 +1,13 @@
 //! The ways in which something of the user's own is asked about beside a line and `--like`: inside a running
 //! container; and what must not go wrong on them.
 
-use crate::own::{Bench, bench, has_engine, inspected, printed};
+use tare::env::Driver;
+use tare::env::docker::DOCKER;
+use tare::env::own::Own;
+use tare_model::Params;
+
+use crate::docker::{arm, world};
+use crate::own::{Bench, arm_of, bench, has_engine, inspected, printed};
 use crate::product::{Ended, Product, assert_valid_dossier};
 
 /// A loop of some milliseconds.
@@ -180,4 +186,30 @@ fn a_command_that_hardly_ends_inside_is_told_with_what_makes_it_so() {
     let claim = first["claim"].as_str().unwrap();
     assert!(claim.contains("`SLOW_MODE`"), "{first:#}");
     product.assert_nothing_left();
+}
+
+#[test]
+fn an_arm_of_a_study_is_like_the_line_that_its_settings_hold() {
+    let Some(world) = world("own-line") else {
+        return;
+    };
+    let bench = Bench::new("line", "ENV OF_IMAGE=1");
+    let line = format!(
+        "docker run --rm --cpus 0.5 -e 'MODE=a b' {} sh -c true",
+        bench.image
+    );
+    let own = Own {
+        settings: Params::new().with("run", line).with("without", "cpus"),
+        ..Own::default()
+    };
+    arm_of(&world, &own, |found| {
+        assert_eq!(found["HostConfig"]["NanoCpus"], 0);
+        let variables = found["Config"]["Env"].as_array().unwrap();
+        assert!(variables.iter().any(|it| it == "MODE=a b"), "{variables:?}");
+    });
+    let nowhere = Params::new().with("run", "docker run --no-such-flag nobody/has-this");
+    let mut environment = DOCKER.configure(arm("like"), &nowhere).unwrap();
+    let error = environment.prepare(&world.cx()).unwrap_err();
+    assert!(error.to_string().contains("no-such-flag"), "{error}");
+    environment.remove(&world.cx()).unwrap();
 }

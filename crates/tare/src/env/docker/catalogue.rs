@@ -10,7 +10,7 @@ use super::super::grammar::{
     is_container_name, is_image_reference, is_plain_name, is_platform, is_profile, is_safe_path,
     is_user,
 };
-use super::super::own;
+use super::super::own::{self, like};
 use super::super::setting::{Between, Form, settings, words};
 
 /// What the working directory lies on.
@@ -43,10 +43,14 @@ settings! {
     LIKE(own::LIKE,
         Text(Form::of("a container's name or id", own::is_source)), "none",
         "a container, running or stopped: arms are new ones with its image and whole configuration; what of the user's it can write to is shown read-only");
+    RUN(like::RUN, Text(Form::of("a `docker run` line", |text| like::is_line("docker", text))), "none",
+        "a line that would make a container: arms are new ones of what the client makes of it, as with `like`; its own command is not run");
+    COMPOSE(like::COMPOSE, Text(Form::of("a compose file and a service, `FILE SERVICE`", like::is_service)), "none",
+        "a service of a compose file: arms are like its container; what it depends on is not started");
     INSIDE(own::INSIDE, Text(Form::of("a running container's name or id", is_container_name)), "none",
         "a running container: the arm is that container itself, in which the agent runs beside its own processes and from which it is removed again");
     WITHOUT(own::WITHOUT, List(Form::of("names of differences", own::is_difference), Between::Commas), "none",
-        "with `like`: differences to leave away, such as [\"cpu-shares\", \"env.LD_PRELOAD\", \"engine.seccomp\"]; a name that ends in `?` may be missing");
+        "with `like`, `run` or `compose`: differences to leave away, such as [\"cpu-shares\", \"env.LD_PRELOAD\", \"engine.seccomp\"]; a name that ends in `?` may be missing");
     IMAGE("image", Text(Form::of("`name:tag`, lower case", is_image_reference)),
         "one packed from the agent and what the next settings name", "a local image to run in; never pulled");
     PROGRAMS;

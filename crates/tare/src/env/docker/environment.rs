@@ -28,7 +28,7 @@ use super::api::{Api, labels_of_run};
 use super::channel::{EngineChannel, Input, Output};
 use super::errors::{and_cleanup, is_conflict, is_forbidden};
 use super::instance::{Belongings, DockerInstance, Siblings};
-use super::own::{self, Share, Template};
+use super::own::{self, Share};
 use super::places::Place;
 use super::profile::Profile;
 use super::settings::{Network, Seccomp, Settings, Storage};
@@ -508,7 +508,8 @@ impl Environment for DockerEnvironment {
                 fact::AGENT_DELIVERY.into(),
                 "copied into each container".into(),
             );
-            let (template, image) = Template::of(cx, &api, like)?;
+            let (template, image) =
+                own::told_by(cx, &api, like, self.settings.platform.as_deref())?;
             let is_here = engine.elsewhere.is_none();
             let there = |share: &Share| own::is_there(&api, is_here, share);
             let body = template.beside(&self.settings.without, &there, &mut Vec::new())?;

@@ -18,8 +18,9 @@ use crate::cx::{CONTROL_LIMIT, Context, files};
 use crate::env::EnvError;
 use crate::env::image::packed;
 use crate::env::own::command::Started;
+use crate::env::own::like::Like;
 use crate::env::own::shared;
-use crate::env::own::{self as env_own, INSIDE, LIKE, Own, Retold, Source, Wish};
+use crate::env::own::{self as env_own, INSIDE, LIKE, Own, Retold, Shares, Source, Wish};
 
 mod bare;
 mod changed;
@@ -255,6 +256,33 @@ mod compose_none {
             error
         }
     }
+}
+
+/// What an arm is like whose settings say so.
+pub(super) fn told_by(
+    cx: &Context<'_>,
+    api: &Api,
+    like: &Like,
+    platform: Option<&str>,
+) -> Result<(Template, ImageInspect), EnvError> {
+    if let Like::Container(name) = like {
+        return Template::of(cx, api, name);
+    }
+    let wish = Wish {
+        source: like.source(),
+        folder: cx.scratch,
+        shares: Shares::ReadOnly,
+        with_dependencies: false,
+        context: None,
+    };
+    let found = Found::of(cx, api, &wish)?;
+    if found.platform.as_deref() != platform && found.platform.is_some() {
+        return Err(EnvError::Absent {
+            why: "it names a platform, which is a setting of the arm".into(),
+            fix: Some("say `platform = \"…\"` beside it too".into()),
+        });
+    }
+    Ok((found.template, found.image))
 }
 
 impl Docker {

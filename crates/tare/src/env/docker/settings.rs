@@ -12,13 +12,14 @@ use tare_model::Params;
 
 use super::super::common_settings::CommonSettings;
 use super::super::image::host_files::Wanted;
+use super::super::own::like::{self, Like};
 use super::super::reader::Reader;
 use super::super::{Setting, SettingsError, common};
 pub(super) use super::catalogue::Storage;
 use super::catalogue::{
-    APPARMOR, BIND_FOLDER, CONTEXT, ENTRY, IMAGE, INSIDE, ISOLATION, ISOLATIONS, LIKE, LOG_DRIVER,
-    LOWER_FILE, NETWORK, PLATFORM, PORT, RUNTIME, SECCOMP, SETTINGS, STOP_AFTER, STORAGE, STORAGES,
-    TMPFS, TTY, USER, WITHOUT,
+    APPARMOR, BIND_FOLDER, COMPOSE, CONTEXT, ENTRY, IMAGE, INSIDE, ISOLATION, ISOLATIONS, LIKE,
+    LOG_DRIVER, LOWER_FILE, NETWORK, PLATFORM, PORT, RUN, RUNTIME, SECCOMP, SETTINGS, STOP_AFTER,
+    STORAGE, STORAGES, TMPFS, TTY, USER, WITHOUT,
 };
 
 /// The largest file that a tar header tells without an extension, bytes.
@@ -70,7 +71,7 @@ impl Storage {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Settings {
     /// A container of the user's, or the file in which one is kept.
-    pub(super) like: Option<String>,
+    pub(super) like: Option<Like>,
     /// A running container of the user's itself.
     pub(super) inside: Option<String>,
     /// What an arm that is like one does without.
@@ -109,7 +110,7 @@ impl Settings {
     pub(super) fn read(params: &Params) -> Result<Self, SettingsError> {
         let read = Reader::new("docker", SETTINGS, params)?;
         let settings = Self {
-            like: read.owned(&LIKE),
+            like: Like::read(&read, &LIKE, &RUN, Some(&COMPOSE)),
             inside: read.owned(&INSIDE),
             without: read.list(&WITHOUT).to_vec(),
             image: read.owned(&IMAGE),
@@ -154,13 +155,15 @@ impl Settings {
             "the container runs as it is",
             "`like` makes a new one like it, and `without` leaves parts of that away",
         )?;
-        alone(
-            read,
-            &LIKE,
-            &[LIKE, WITHOUT, PLATFORM, CONTEXT, common::BINDS],
-            "the container's own configuration holds",
-            "`without` leaves parts of it away",
-        )?;
+        for source in [LIKE, RUN, COMPOSE] {
+            alone(
+                read,
+                &source,
+                &[source, WITHOUT, PLATFORM, CONTEXT, common::BINDS],
+                "the container's own configuration holds",
+                "`without` leaves parts of it away",
+            )?;
+        }
         let is_packed = self.lower_file.is_some() || !self.wanted.is_empty();
         let is_published = matches!(self.network, Network::Published(_));
         read.consistent(&[
@@ -168,9 +171,14 @@ impl Settings {
                 self.like.is_none() && !self.without.is_empty(),
                 WITHOUT,
                 (
-                    "`without` has no effect without `like`",
-                    "add `like`, or leave it out",
+                    "`without` has no effect without `like`, `run` or `compose`",
+                    "add one of them, or leave it out",
                 ),
+            ),
+            (
+                self.like.as_ref().is_some_and(Like::tells_a_secret),
+                RUN,
+                like::TELLS_A_SECRET,
             ),
             self.common.contradiction(),
             (self.image.is_some() && is_packed, IMAGE, common::NOT_PACKED),
@@ -335,7 +343,15 @@ mod tests {
         assert_eq!(settings.wanted.packages, ["libpython3.11-minimal"]);
         assert_eq!(settings.wanted.files, ["/etc/os-release"]);
         assert_eq!(settings.lower_file, Some(100 << 20));
-        let all_but = ["privileged", "image", "like", "inside", "without"];
+        let all_but = [
+            "privileged",
+            "image",
+            "like",
+            "run",
+            "compose",
+            "inside",
+            "without",
+        ];
         assert_eq!(params.0.len() + all_but.len(), SETTINGS.len());
         let params = Params::new().with("image", "registry.example:5000/team/debian:12-slim");
         let settings = Settings::read(&params).unwrap();
@@ -348,10 +364,22 @@ mod tests {
             .with("without", "cpus?,env.LD_PRELOAD,tmpfs./a")
             .with("platform", "linux/amd64");
         let settings = Settings::read(&like).unwrap();
-        assert_eq!(settings.like.as_deref(), Some("web"));
+        assert_eq!(settings.like, Some(Like::Container("web".into())));
         assert_eq!(settings.without, ["cpus?", "env.LD_PRELOAD", "tmpfs./a"]);
         assert!(Settings::read(&like.with("cpus", 0.5)).is_err());
         assert!(Settings::read(&Params::new().with("without", "cpus")).is_err());
+        let line = Params::new().with("run", "docker run -e MODE=1 web");
+        let settings = Settings::read(&line).unwrap();
+        assert!(matches!(settings.like, Some(Like::Line(words)) if words.len() == 5));
+        assert!(Settings::read(&line.with("like", "web")).is_err());
+        let service = Params::new().with("compose", "compose.yml web");
+        assert!(matches!(
+            Settings::read(&service).unwrap().like,
+            Some(Like::Service { .. })
+        ));
+        let hush = Params::new().with("run", "docker run -e PASSWORD=hush web");
+        let error = Settings::read(&hush).unwrap_err();
+        assert!(error.setting == "run" && !error.to_string().contains("hush"));
         let inside = Params::new().with("inside", "web").with("context", "other");
         let settings = Settings::read(&inside).unwrap();
         assert_eq!(settings.inside.as_deref(), Some("web"));

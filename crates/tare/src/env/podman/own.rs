@@ -15,6 +15,7 @@ use tare_model::Params;
 use super::super::EnvError;
 use super::super::image::packed;
 use super::super::own::command::Started;
+use super::super::own::like::Like;
 use super::super::own::shared::{Copy, Policy, Share, retold};
 use super::super::own::{self as env_own, Changed, LIKE, Own, Retold, Shares, Source, Wish};
 use super::super::text::printable;
@@ -95,15 +96,19 @@ fn inspected(cx: &Context<'_>, caller: &Caller, name: &str) -> Result<Json, EnvE
 }
 
 impl Template {
-    /// Reads one from the run's own file, or takes the container of this name.
+    /// Reads one from the run's own file, or takes what the settings name.
     pub(super) fn of_setting(
         cx: &Context<'_>,
         caller: &Caller,
-        like: &str,
+        like: &Like,
     ) -> Result<Self, EnvError> {
-        if !like.starts_with('/') {
-            return Self::of(cx, caller, Source::Container(like), Shares::ReadOnly);
+        match like {
+            Like::Container(file) if file.starts_with('/') => Self::kept(file),
+            like => Self::of(cx, caller, like.source(), Shares::ReadOnly),
         }
+    }
+
+    fn kept(like: &str) -> Result<Self, EnvError> {
         let text = files::read_text(Path::new(like)).map_err(|_| EnvError::Absent {
             why: "the file with your container's configuration went with the run that kept it"
                 .into(),
@@ -387,7 +392,7 @@ impl Podman {
     ) -> Result<Option<Vec<Retold>>, EnvError> {
         let caller = self.caller_for(cx, wish)?;
         let like = settings.text(LIKE).unwrap_or_default();
-        let mut template = Template::of_setting(cx, &caller, like)?;
+        let mut template = Template::kept(like)?;
         let mut copied = beside::writable(&template.units);
         copied.retain(|share| can_be_overlaid(share) && is_there(cx, &caller, share));
         if copied.is_empty() {

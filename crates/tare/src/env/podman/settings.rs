@@ -16,6 +16,7 @@ use super::super::common::{
 use super::super::common_settings::CommonSettings;
 use super::super::grammar::{Ulimit, is_image_reference, is_plain_name, is_safe_path, is_user};
 use super::super::own;
+use super::super::own::like::{self, Like};
 use super::super::reader::Reader;
 use super::super::setting::{Between, Form, Setting, settings, words};
 use super::super::{SettingsError, Wanted};
@@ -25,8 +26,10 @@ settings! {
 
     LIKE(own::LIKE, Text(Form::of("a container's name or id", own::is_source)), "none",
         "a container: arms are new ones of the line that made it; what of the user's it can write to is shown read-only");
+    RUN(like::RUN, Text(Form::of("a `podman run` line", |text| like::is_line("podman", text))), "none",
+        "a line that would make a container: arms are new ones like it, as with `like`; its own command is not run");
     WITHOUT(own::WITHOUT, List(Form::of("names of differences", own::is_difference), Between::Commas), "none",
-        "with `like`: differences to leave away, such as [\"cpu-shares\", \"env.LD_PRELOAD\", \"engine.seccomp\"]; a name that ends in `?` may be missing");
+        "with `like` or `run`: differences to leave away, such as [\"cpu-shares\", \"env.LD_PRELOAD\", \"engine.seccomp\"]; a name that ends in `?` may be missing");
     AS("as", Text(Form::of("the name or number of a user", is_account)), "Tare's own user",
         "the ordinary user whose rootless podman it is, where Tare runs as root");
     IMAGE("image", Text(Form::of("`name:tag`, lower case", is_image_reference)),
@@ -106,7 +109,7 @@ pub(super) enum Storage {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Settings {
     /// A container of the user's, or the file in which it is kept, that the arm is like.
-    pub(super) like: Option<String>,
+    pub(super) like: Option<Like>,
     /// What an arm that is like one does without.
     pub(super) without: Vec<String>,
     pub(super) account: Option<String>,
@@ -127,7 +130,7 @@ impl Settings {
     pub(super) fn read(params: &Params) -> Result<Self, SettingsError> {
         let read = Reader::new("podman", SETTINGS, params)?;
         let settings = Self {
-            like: read.owned(&LIKE),
+            like: Like::read(&read, &LIKE, &RUN, None),
             without: read.list(&WITHOUT).to_vec(),
             account: read.owned(&AS),
             image: read.owned(&IMAGE),
@@ -144,13 +147,14 @@ impl Settings {
             log_driver: read.owned(&LOG_DRIVER),
             user: read.owned(&USER),
         };
-        let may_be = [LIKE.name, WITHOUT.name, AS.name, RUNTIME.name];
+        let source = if read.is_said(&LIKE) { LIKE } else { RUN };
+        let may_be = [source.name, WITHOUT.name, AS.name, RUNTIME.name];
         let is_other = |row: &&Setting| read.is_said(row) && !may_be.contains(&row.name);
         let other = SETTINGS.iter().find(is_other);
         if let (true, Some(other)) = (settings.like.is_some(), other) {
             let problem = format!(
-                "`{}` has no effect beside `like`: the container's own configuration holds",
-                other.name
+                "`{}` has no effect beside `{}`: the container's own configuration holds",
+                other.name, source.name
             );
             return Err(read.refused(other, &problem, "`without` leaves parts of it away"));
         }
@@ -162,9 +166,14 @@ impl Settings {
                 settings.like.is_none() && !settings.without.is_empty(),
                 WITHOUT,
                 (
-                    "`without` has no effect without `like`",
-                    "add `like`, or leave it out",
+                    "`without` has no effect without `like` or `run`",
+                    "add one of them, or leave it out",
                 ),
+            ),
+            (
+                settings.like.as_ref().is_some_and(Like::tells_a_secret),
+                RUN,
+                like::TELLS_A_SECRET,
             ),
         ])?;
         Ok(settings)
@@ -298,7 +307,7 @@ mod tests {
         let own = Params::new().with("like", "web").with("runtime", "runc");
         let less = own.clone().with("without", "cpus?,env.LD_PRELOAD");
         let settings = Settings::read(&less).unwrap();
-        assert_eq!(settings.like.as_deref(), Some("web"));
+        assert_eq!(settings.like, Some(Like::Container("web".into())));
         assert_eq!(settings.without, ["cpus?", "env.LD_PRELOAD"]);
         let error = Settings::read(&own.with("cpus", 1.0)).unwrap_err();
         assert_eq!(error.setting, "cpus");
@@ -327,7 +336,7 @@ mod tests {
             .with("log_driver", "none")
             .with("user", "1000:1000");
         // `privileged` contradicts the capabilities, what is packed an image of one's own, and all of them a container.
-        assert_eq!(params.0.len() + 6, SETTINGS.len());
+        assert_eq!(params.0.len() + 7, SETTINGS.len());
         let settings = Settings::read(&params).unwrap();
         assert_eq!(settings.account.as_deref(), Some("someone"));
         assert_eq!(settings.runtime.as_deref(), Some("/usr/sbin/runc"));
