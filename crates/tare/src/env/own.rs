@@ -131,6 +131,9 @@ pub struct Retold {
     pub now: String,
 }
 
+/// What is told of a change that is made by the switch that found it, because its user would make none that is the same.
+pub(super) const BY_ITS_SWITCH: &str = "the same without it, by the switch that found it";
+
 /// Something of the user's, taken once more after a change.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Changed {

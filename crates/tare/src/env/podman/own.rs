@@ -428,7 +428,12 @@ impl Podman {
             .collect();
         Ok(Changed {
             settings: env_own::without(settings, without),
-            change: format!("your line {}", changes.join(" and ")),
+            change: if changes.len() == without.len() {
+                format!("your line {}", changes.join(" and "))
+            } else {
+                // A part of the command is no flag.
+                env_own::BY_ITS_SWITCH.to_owned()
+            },
         })
     }
 }

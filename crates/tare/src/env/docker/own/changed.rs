@@ -31,7 +31,7 @@ impl Docker {
     ) -> Result<Changed, EnvError> {
         let fallback = Changed {
             settings: env_own::without(settings, without),
-            change: "the same without it, by the switch that found it".to_owned(),
+            change: env_own::BY_ITS_SWITCH.to_owned(),
         };
         if without.iter().any(|id| command::is_part(id)) {
             return Ok(fallback);
