@@ -37,7 +37,7 @@ fn held(trial: u64, call: ProbeCall, limit: Duration) -> Request {
         call,
         target_ns: 20_000_000,
         limit_ns: limit.as_nanos() as u64,
-        workdir: "/tmp".into(),
+        workdir: env!("CARGO_TARGET_TMPDIR").to_owned(),
         hold: true,
         turns: None,
         cpu: None,

@@ -28,7 +28,7 @@ fn run(trial: u64, call: &CommandCall, turns: Option<Turns>) -> Request {
         call: call.to_probe(),
         target_ns: 0,
         limit_ns: ANSWER_LIMIT.as_nanos() as u64,
-        workdir: std::env::temp_dir().display().to_string(),
+        workdir: env!("CARGO_TARGET_TMPDIR").to_owned(),
         hold: turns.is_some(),
         turns,
         cpu: None,

@@ -52,7 +52,7 @@ fn run(place: u32, probe: &str, page: Option<&Path>, key: u64, patience: Duratio
         },
         target_ns: 12_000_000,
         limit_ns: ANSWER_LIMIT.as_nanos() as u64,
-        workdir: std::env::temp_dir().display().to_string(),
+        workdir: env!("CARGO_TARGET_TMPDIR").to_owned(),
         hold: true,
         turns: Some(Turns {
             place,
