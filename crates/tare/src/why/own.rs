@@ -5,9 +5,9 @@
 //! files as a bare process, else the same image as a plain container, without any of the differences. Nothing of it is
 //! written to: the first two are started over files of which an overlay of the arm's own takes what is written. Where
 //! the host's program is another one, it stands below the baseline as a step of its own, the userland, so that no
-//! mechanism is blamed for another build. Every difference is a switch, so the search ([`search`](super::search)) leaves them away part by part in studies whose arms stand in
-//! the blocks of both sides. What it finds is proved once more in blocks of its own, because something is always
-//! found among many.
+//! mechanism is blamed for another build. Every difference is a switch, so the search ([`search`](super::search))
+//! leaves them away part by part in studies whose arms stand in the blocks of both sides. What it finds is proved once
+//! more in blocks of its own, because something is always found among many.
 //! What it cannot see: in what the image's program differs from another build of it.
 
 use std::collections::BTreeMap;
