@@ -113,7 +113,9 @@ pub(crate) fn examine(evidence: &Evidence<'_>) -> Vec<Flag> {
 }
 
 fn dependence(evidence: &Evidence<'_>) -> Option<Flag> {
-    let found = evidence.effect.widening.dependence?;
+    // Blocks that alternate ask for no wider interval.
+    let found = evidence.effect.widening.dependence;
+    let found = found.filter(|found| checks::widening(found.tau) > 1.0)?;
     let n = evidence.d.len();
     Some(flag(
         "autocorrelated",
