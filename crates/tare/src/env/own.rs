@@ -9,11 +9,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tare_model::{CommandChange, Params, Value};
 
 use self::fields::{Whose, whose};
+use super::EnvError;
 use super::grammar::{is_container_name, is_safe_path};
 use super::text::printable;
+use crate::cx::files;
 
 pub(in crate::env) mod command;
 pub(in crate::env) mod fields;
@@ -28,6 +32,8 @@ pub const INSIDE: &str = "inside";
 pub const WITHOUT: &str = "without";
 /// The settings that say which of several engines it is, the only ones that stand beside something of the user's.
 pub const WHICH: [&str; 2] = ["context", "as"];
+/// What is kept of a container of the user's, in words.
+pub(super) const CONFIGURATION: &str = "your container's configuration";
 /// What the names of causes begin with that are a difference of the user's own environment.
 pub const OWN: &str = "own.";
 
@@ -99,7 +105,28 @@ pub struct Own {
     pub inside: Option<Params>,
 }
 
+/// Adds to a change of the command what an arm leaves out of it that does without these differences; `of_command` says
+/// which of them are parts of the command ([`Own::of_command`]).
+pub fn leave_out(
+    of_command: &BTreeMap<String, CommandChange>,
+    without: &[String],
+    change: &mut CommandChange,
+) {
+    for part in without.iter().filter_map(|id| of_command.get(id)) {
+        change.left_out = change.left_out.max(part.left_out);
+        if part.directory.is_some() {
+            change.directory.clone_from(&part.directory);
+        }
+    }
+}
+
 impl Own {
+    /// The names of the differences for which this is so.
+    pub fn names(&self, is_so: impl Fn(&Difference) -> bool) -> Vec<String> {
+        let differences = self.differences.iter().filter(|it| is_so(it));
+        differences.map(|it| it.id.clone()).collect()
+    }
+
     /// Where another command is run instead of its own: that has no entry in front of it.
     pub fn forget_entry(&mut self) {
         let of_entry = |id: &String| {
@@ -133,6 +160,27 @@ pub struct Retold {
 
 /// What is told of a change that is made by the switch that found it, because its user would make none that is the same.
 pub(super) const BY_ITS_SWITCH: &str = "the same without it, by the switch that found it";
+
+/// Keeps in a file of the run's own, which nobody else reads, what an arm is like.
+pub(super) fn keep(file: &Path, what: &impl Serialize) -> Result<(), EnvError> {
+    let text = serde_json::to_vec(what).expect("plain data with text keys becomes JSON");
+    Ok(files::write_working(file, &text)?)
+}
+
+/// Reads it from there.
+///
+/// # Errors
+/// The file is gone, with what it said in the words of `what`; or it is none of these.
+pub(super) fn kept<T: DeserializeOwned>(file: &str, what: &str) -> Result<T, EnvError> {
+    let text = files::read_text(Path::new(file)).map_err(|_| EnvError::Absent {
+        why: format!("the file with {what} went with the run that kept it"),
+        fix: Some("ask again: `tare why` keeps nothing secret for later".into()),
+    })?;
+    serde_json::from_str(&text).map_err(|error| EnvError::Refused {
+        what: format!("reading {what}"),
+        answer: printable(&error.to_string()),
+    })
+}
 
 /// Something of the user's, taken once more after a change.
 #[derive(Debug, Clone, Default, PartialEq)]

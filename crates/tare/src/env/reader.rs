@@ -27,6 +27,8 @@ enum Read {
 pub(super) struct Reader<'a> {
     /// By the name of today; with the name under which they were said.
     read: BTreeMap<&'static str, (&'a str, Read)>,
+    /// All that can be said.
+    table: &'static [Setting],
 }
 
 impl<'a> Reader<'a> {
@@ -64,7 +66,7 @@ impl<'a> Reader<'a> {
         }
         let missing = |row: &&Setting| row.default.is_empty() && !read.contains_key(row.name);
         match table.iter().find(missing) {
-            None => Ok(Self { read }),
+            None => Ok(Self { read, table }),
             Some(row) => {
                 let problem = format!("`{driver}` needs `{}`", row.name);
                 let hint = format!("it takes {}", row.takes);
@@ -85,6 +87,31 @@ impl<'a> Reader<'a> {
     pub(super) fn refused(&self, row: &Setting, problem: &str, hint: &str) -> SettingsError {
         let said = self.read.get(row.name).map_or(row.name, |(said, _)| said);
         SettingsError::new(said, problem.to_owned(), hint.to_owned())
+    }
+
+    /// Refuses what has no effect beside a setting, if that is said: all but `may_be`.
+    pub(super) fn alone(
+        &self,
+        row: &Setting,
+        may_be: &[Setting],
+        why: &str,
+        hint: &str,
+    ) -> Result<(), SettingsError> {
+        let is_other =
+            |one: &&Setting| self.is_said(one) && may_be.iter().all(|known| known.name != one.name);
+        match self
+            .table
+            .iter()
+            .find(is_other)
+            .filter(|_| self.is_said(row))
+        {
+            None => Ok(()),
+            Some(one) => {
+                let (name, beside) = (one.name, row.name);
+                let problem = format!("`{name}` has no effect beside `{beside}`: {why}");
+                Err(self.refused(one, &problem, hint))
+            }
+        }
     }
 
     /// Refuses the first of these that is so: of which setting, what is wrong, in which SELF is its name, and what to do.

@@ -12,8 +12,7 @@ use tare_model::command::InSlices;
 use tare_model::tool::ToolQuestion;
 use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{
-    ArmId, CommandCall, CommandChange, CommandReport, Facts, Outcome, Params, ProbeReport,
-    RawOutput, Reason,
+    ArmId, CommandCall, CommandReport, Facts, Outcome, Params, ProbeReport, RawOutput, Reason,
 };
 use tare_model::{counter, fact};
 
@@ -55,11 +54,7 @@ pub fn look(
     let mut remarks = Vec::new();
     let mut paths = paths(&call, settings);
     let base = ask.base();
-    let mut less = CommandChange::default();
-    if let Some(own) = &ask.own {
-        own.leave_out(&base.without, &mut less);
-    }
-    let base_call = less.changed(call.clone());
+    let base_call = base.change.changed(call.clone());
     let ((mut host, in_slices), facts, _) =
         at(cx, ask, &base.driver, &base.settings, |instance| {
             let look = on_host(cx, ask, &base_call, instance, limit)?;

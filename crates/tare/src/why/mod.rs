@@ -22,7 +22,7 @@ use tare_model::{counter, fact};
 use crate::cause::Case;
 use crate::env;
 use crate::env::mechanism::Kind;
-use crate::env::own::WITHOUT;
+use crate::env::own::{WITHOUT, leave_out};
 use crate::workload::{Workload, user_command};
 
 mod answer;
@@ -103,8 +103,8 @@ pub struct Base {
     pub driver: String,
     /// Its settings.
     pub settings: Params,
-    /// Parts of the command that it does without, by the names of differences.
-    pub without: Vec<String>,
+    /// What it changes of the command: parts of it may be differences that it does without.
+    pub change: CommandChange,
 }
 
 impl Ask {
@@ -142,15 +142,16 @@ impl Ask {
         self.change_in(&self.driver)
     }
 
-    /// The same in an arm that it is compared with.
+    /// The same in what it is compared with.
     fn change_of(&self, base: &Base) -> CommandChange {
-        let mut change = self.change_in(&base.driver);
-        if let Some(own) = &self.own {
-            own.leave_out(&base.without, &mut change);
+        CommandChange {
+            left_out: base.change.left_out,
+            directory: base.change.directory.clone(),
+            ..self.change_in(&base.driver)
         }
-        change
     }
 
+    /// The same in an arm of another driver.
     fn change_in(&self, driver: &str) -> CommandChange {
         let has_log = env::mechanisms(driver).of(Kind::Output).is_some();
         CommandChange {
@@ -176,7 +177,8 @@ impl Ask {
     fn study(&self, title: &str, mut arms: Vec<ArmSpec>, first: &First) -> Study {
         if let Some(own) = &self.own {
             for arm in &mut arms {
-                own.leave_out(&arm.settings.words(WITHOUT), &mut arm.change);
+                let without = arm.settings.words(WITHOUT);
+                leave_out(&own.of_command, &without, &mut arm.change);
             }
         }
         let longest = first.host.wall_ns.max(first.env.wall_ns);

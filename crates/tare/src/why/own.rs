@@ -73,18 +73,6 @@ pub struct Asks {
     pub copy: Option<Params>,
 }
 
-impl Asks {
-    /// Lays into a change of the command what an arm leaves out of it that does without these differences.
-    pub(super) fn leave_out(&self, without: &[String], change: &mut CommandChange) {
-        for part in without.iter().filter_map(|id| self.of_command.get(id)) {
-            change.left_out = change.left_out.max(part.left_out);
-            if part.directory.is_some() {
-                change.directory.clone_from(&part.directory);
-            }
-        }
-    }
-}
-
 /// The command as it is run in both.
 pub fn call(own: &Own, command: &[String]) -> CommandCall {
     CommandCall {

@@ -98,22 +98,13 @@ impl Baselines<'_> {
         let mut userland = None;
         let mut why = "what the host's own program does would take long to see".to_owned();
         if matches!(self.inside, Inside::Ended(look) if look.wall_ns < BRIEF_NS) {
-            let files = env::host_files(baseline::all_of(self.own));
-            let mut all = baseline::with_less_of_the_command(self.own, &files);
+            let files = env::host_files(self.own.names(|_| true));
+            let (whole, less) = baseline::whole_and_less(self.own, &files);
             // The program is seen behind its entry, as in the container.
-            let asks = baseline::host(self.own, &all.pop().unwrap_or(files));
+            let asks = baseline::host(self.own, &whole);
             why = match self.tried(ask, &asks, false)? {
                 Ok(first) => match baseline::other_bytes(&first.host, &first.env) {
-                    None => {
-                        for files in &all {
-                            let less = baseline::host(self.own, files);
-                            if let Ok(first) = self.tried(ask, &less, false)? {
-                                return Ok(Ok((less, first)));
-                            }
-                        }
-                        ask.own = Some(asks.clone());
-                        return Ok(Ok((asks, first)));
-                    }
+                    None => return self.same_bytes(ask, (asks, first), less).map(Ok),
                     Some(words) => {
                         userland = Some(asks.base);
                         words
@@ -128,12 +119,15 @@ impl Baselines<'_> {
             Err(error) => return Ok(Err(error.to_string())),
         };
         let mut words = String::new();
-        let less = |files: &Bare| baseline::with_less_of_the_command(self.own, files);
-        let all: Vec<Bare> = all.iter().flat_map(less).collect();
+        let barest_first = |files: &Bare| {
+            let (whole, less) = baseline::whole_and_less(self.own, files);
+            less.into_iter().chain([whole])
+        };
+        let all: Vec<Bare> = all.iter().flat_map(barest_first).collect();
         for files in &all {
             let mut asks = baseline::image(self.own, files, &why);
             asks.userland = userland.clone().map(|base| Base {
-                without: asks.base.without.clone(),
+                change: asks.base.change.clone(),
                 ..base
             });
             match self.tried(ask, &asks, true)? {
@@ -142,6 +136,22 @@ impl Baselines<'_> {
             }
         }
         Ok(Err(words))
+    }
+
+    /// The host's own program, which is the same: without the parts of the command that can go, if it does the same then.
+    fn same_bytes(
+        &mut self,
+        ask: &mut Ask,
+        whole: (Asks, First),
+        less: Option<Bare>,
+    ) -> Result<(Asks, First), Failed> {
+        if let Some(less) = less {
+            let asks = baseline::host(self.own, &less);
+            if let Ok(first) = self.tried(ask, &asks, false)? {
+                return Ok((asks, first));
+            }
+        }
+        Ok(whole)
     }
 
     /// How the command does there; with `may_fall_back` it is compared with this if nothing better is found.

@@ -16,9 +16,8 @@ use tare_model::launch::Bind;
 
 use super::super::EnvError;
 use super::super::mechanism::Kind;
-use super::super::own::{Bare, LIKE};
+use super::super::own::{self, Bare, LIKE};
 use super::mechanisms::MECHANISMS;
-use crate::cx::files;
 
 /// A root that is not the host's.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -34,23 +33,14 @@ pub(in crate::env) struct Layers {
 impl Layers {
     /// Keeps them in a file that nobody else reads; the arm over them, which does without these differences.
     pub(in crate::env) fn kept(&self, file: &Path, without: Vec<String>) -> Result<Bare, EnvError> {
-        let text = serde_json::to_vec(self).expect("plain data with text keys becomes JSON");
-        files::write_working(file, &text)?;
+        own::keep(file, self)?;
         let settings = bare().with(LIKE, file.display().to_string());
         Ok(of(settings, without))
     }
 
     /// Reads them from there.
     pub(super) fn read(file: &str) -> Result<Self, EnvError> {
-        let text = files::read_text(Path::new(file)).map_err(|_| EnvError::Absent {
-            why: "the file that says where the image's files lie went with the run that kept it"
-                .into(),
-            fix: Some("ask again: `tare why` keeps nothing of an image for later".into()),
-        })?;
-        serde_json::from_str(&text).map_err(|error| EnvError::Refused {
-            what: "reading where the image's files lie".into(),
-            answer: error.to_string().escape_debug().to_string(),
-        })
+        own::kept(file, "the places of an image's files")
     }
 }
 

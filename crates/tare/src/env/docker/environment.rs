@@ -509,7 +509,7 @@ impl Environment for DockerEnvironment {
                 "copied into each container".into(),
             );
             let (template, image) =
-                own::told_by(cx, &api, like, self.settings.platform.as_deref())?;
+                own::template_of(cx, &api, like, self.settings.platform.as_deref())?;
             let is_here = engine.elsewhere.is_none();
             let there = |share: &Share| own::is_there(&api, is_here, share);
             let body = template.beside(&self.settings.without, &there, &mut Vec::new())?;

@@ -258,8 +258,8 @@ mod compose_none {
     }
 }
 
-/// What an arm is like whose settings say so.
-pub(super) fn told_by(
+/// What a container was made with, or would be, that the settings of an arm name.
+pub(super) fn template_of(
     cx: &Context<'_>,
     api: &Api,
     like: &Like,
@@ -413,8 +413,7 @@ const KEPT: &str = "own-container.json";
 /// Keeps the configuration where nobody else reads it.
 fn kept(folder: &Path, name: &str, template: &Template) -> Result<PathBuf, EnvError> {
     let file = folder.join(name);
-    let text = serde_json::to_vec(template).expect("JSON is always JSON");
-    files::write_working(&file, &text)?;
+    env_own::keep(&file, template)?;
     Ok(file)
 }
 

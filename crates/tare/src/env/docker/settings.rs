@@ -14,7 +14,7 @@ use super::super::common_settings::CommonSettings;
 use super::super::image::host_files::Wanted;
 use super::super::own::like::{self, Like};
 use super::super::reader::Reader;
-use super::super::{Setting, SettingsError, common};
+use super::super::{SettingsError, common};
 pub(super) use super::catalogue::Storage;
 use super::catalogue::{
     APPARMOR, BIND_FOLDER, COMPOSE, CONTEXT, ENTRY, IMAGE, INSIDE, ISOLATION, ISOLATIONS, LIKE,
@@ -148,16 +148,14 @@ impl Settings {
 
     /// Refuses settings of which one would silently undo or miss another.
     fn check(&self, read: &Reader<'_>) -> Result<(), SettingsError> {
-        alone(
-            read,
+        read.alone(
             &INSIDE,
             &[INSIDE, CONTEXT],
             "the container runs as it is",
             "`like` makes a new one like it, and `without` leaves parts of that away",
         )?;
         for source in [LIKE, RUN, COMPOSE] {
-            alone(
-                read,
+            read.alone(
                 &source,
                 &[source, WITHOUT, PLATFORM, CONTEXT, common::BINDS],
                 "the container's own configuration holds",
@@ -224,26 +222,6 @@ impl Settings {
                 ),
             ),
         ])
-    }
-}
-
-/// Refuses what has no effect beside a setting: all but `may_be`.
-fn alone(
-    read: &Reader<'_>,
-    row: &Setting,
-    may_be: &[Setting],
-    why: &str,
-    hint: &str,
-) -> Result<(), SettingsError> {
-    let is_other =
-        |one: &&Setting| read.is_said(one) && may_be.iter().all(|known| known.name != one.name);
-    match SETTINGS.iter().find(is_other).filter(|_| read.is_said(row)) {
-        None => Ok(()),
-        Some(one) => {
-            let (name, beside) = (one.name, row.name);
-            let problem = format!("`{name}` has no effect beside `{beside}`: {why}");
-            Err(read.refused(one, &problem, hint))
-        }
     }
 }
 

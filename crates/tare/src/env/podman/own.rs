@@ -17,7 +17,9 @@ use super::super::image::packed;
 use super::super::own::command::Started;
 use super::super::own::like::Like;
 use super::super::own::shared::{Copy, Policy, Share, retold};
-use super::super::own::{self as env_own, Changed, LIKE, Own, Retold, Shares, Source, Wish};
+use super::super::own::{
+    self as env_own, CONFIGURATION, Changed, LIKE, Own, Retold, Shares, Source, Wish,
+};
 use super::super::text::printable;
 use super::caller::Caller;
 use super::settings::Settings;
@@ -103,21 +105,9 @@ impl Template {
         like: &Like,
     ) -> Result<Self, EnvError> {
         match like {
-            Like::Container(file) if file.starts_with('/') => Self::kept(file),
+            Like::Container(file) if file.starts_with('/') => env_own::kept(file, CONFIGURATION),
             like => Self::of(cx, caller, like.source(), Shares::ReadOnly),
         }
-    }
-
-    fn kept(like: &str) -> Result<Self, EnvError> {
-        let text = files::read_text(Path::new(like)).map_err(|_| EnvError::Absent {
-            why: "the file with your container's configuration went with the run that kept it"
-                .into(),
-            fix: Some("ask again: `tare why` keeps nothing secret for later".into()),
-        })?;
-        serde_json::from_str(&text).map_err(|error| EnvError::Refused {
-            what: "reading the kept configuration".into(),
-            answer: printable(&error.to_string()),
-        })
     }
 
     fn of(
@@ -262,8 +252,7 @@ impl Template {
     /// Keeps it where nobody else reads it.
     fn keep(&self, folder: &Path) -> Result<PathBuf, EnvError> {
         let file = folder.join("own-container.json");
-        let text = serde_json::to_vec(self).expect("texts are always JSON");
-        files::write_working(&file, &text)?;
+        env_own::keep(&file, self)?;
         Ok(file)
     }
 
@@ -392,7 +381,7 @@ impl Podman {
     ) -> Result<Option<Vec<Retold>>, EnvError> {
         let caller = self.caller_for(cx, wish)?;
         let like = settings.text(LIKE).unwrap_or_default();
-        let mut template = Template::kept(like)?;
+        let mut template: Template = env_own::kept(like, CONFIGURATION)?;
         let mut copied = beside::writable(&template.units);
         copied.retain(|share| can_be_overlaid(share) && is_there(cx, &caller, share));
         if copied.is_empty() {

@@ -18,7 +18,7 @@ use super::super::grammar::{Ulimit, is_image_reference, is_plain_name, is_safe_p
 use super::super::own;
 use super::super::own::like::{self, Like};
 use super::super::reader::Reader;
-use super::super::setting::{Between, Form, Setting, settings, words};
+use super::super::setting::{Between, Form, settings, words};
 use super::super::{SettingsError, Wanted};
 
 settings! {
@@ -147,16 +147,13 @@ impl Settings {
             log_driver: read.owned(&LOG_DRIVER),
             user: read.owned(&USER),
         };
-        let source = if read.is_said(&LIKE) { LIKE } else { RUN };
-        let may_be = [source.name, WITHOUT.name, AS.name, RUNTIME.name];
-        let is_other = |row: &&Setting| read.is_said(row) && !may_be.contains(&row.name);
-        let other = SETTINGS.iter().find(is_other);
-        if let (true, Some(other)) = (settings.like.is_some(), other) {
-            let problem = format!(
-                "`{}` has no effect beside `{}`: the container's own configuration holds",
-                other.name, source.name
-            );
-            return Err(read.refused(other, &problem, "`without` leaves parts of it away"));
+        for source in [LIKE, RUN] {
+            read.alone(
+                &source,
+                &[source, WITHOUT, AS, RUNTIME],
+                "the container's own configuration holds",
+                "`without` leaves parts of it away",
+            )?;
         }
         let is_packed = settings.image.is_some() && !settings.wanted.is_empty();
         read.consistent(&[

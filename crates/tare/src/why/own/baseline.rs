@@ -7,7 +7,7 @@
 //! What it cannot see: files that the command reads and that are not mapped, such as the text of a script.
 
 use tare_model::command::Seen;
-use tare_model::fact;
+use tare_model::{CommandChange, fact};
 
 use super::super::look::Look;
 use super::super::{Base, HOST};
@@ -17,34 +17,27 @@ use crate::env::own::{self, Bare, Difference, Own};
 /// So many files are named at most.
 const NAMED_MOST: usize = 3;
 
-/// Every difference by its name.
-pub fn all_of(own: &Own) -> Vec<String> {
-    own.differences.iter().map(|it| it.id.clone()).collect()
+/// What of the command goes with these differences.
+fn change(own: &Own, ids: &[String]) -> CommandChange {
+    let mut change = CommandChange::default();
+    own::leave_out(&own.of_command, ids, &mut change);
+    change
 }
 
-/// Without the parts of the command.
+/// These differences without the parts of the command.
 fn with_whole_command(own: &Own, ids: &[String]) -> Vec<String> {
     let is_kept = |id: &&String| !own.of_command.contains_key(*id);
     ids.iter().filter(is_kept).cloned().collect()
 }
 
-/// The parts of the command alone.
-fn parts_of_command(own: &Own, ids: &[String]) -> Vec<String> {
-    let is_part = |id: &&String| own.of_command.contains_key(*id);
-    ids.iter().filter(is_part).cloned().collect()
-}
-
-/// The same with the whole command, and before it, where the command has parts that can go, without them.
-pub fn with_less_of_the_command(own: &Own, files: &Bare) -> Vec<Bare> {
+/// Files as a bare process that runs the whole command, and, where it has parts that can go, one without them.
+pub fn whole_and_less(own: &Own, files: &Bare) -> (Bare, Option<Bare>) {
     let whole = Bare {
         without: with_whole_command(own, &files.without),
         ..files.clone()
     };
-    if whole.without == files.without {
-        vec![whole]
-    } else {
-        vec![files.clone(), whole]
-    }
+    let less = (whole.without != files.without).then(|| files.clone());
+    (whole, less)
 }
 
 fn asks(own: &Own, ids: &[String], base: Base) -> Asks {
@@ -66,10 +59,8 @@ fn asks(own: &Own, ids: &[String], base: Base) -> Asks {
 /// Plain containers, the barest first: without every difference, with the whole command, and without those differences
 /// that the program cannot need.
 pub fn plain(own: &Own, driver: &str) -> Vec<Asks> {
-    let surely = |it: &&Difference| !it.may_be_needed;
-    let surely = own.differences.iter().filter(surely);
-    let surely: Vec<String> = surely.map(|it| it.id.clone()).collect();
-    let all = all_of(own);
+    let surely = own.names(|it| !it.may_be_needed);
+    let all = own.names(|_| true);
     let whole = with_whole_command(own, &all);
     let mut sets = vec![all];
     if whole.len() < sets[0].len() && whole.len() > surely.len() {
@@ -87,7 +78,7 @@ pub fn plain(own: &Own, driver: &str) -> Vec<Asks> {
                 id: PLAIN,
                 driver: driver.to_owned(),
                 settings: own::without(&own.settings, &ids),
-                without: parts_of_command(own, &ids),
+                change: change(own, &ids),
             },
         )
     };
@@ -99,7 +90,7 @@ fn bare(own: &Own, bare: &Bare, id: &'static str) -> Asks {
         id,
         driver: bare.driver.clone(),
         settings: bare.settings.clone(),
-        without: parts_of_command(own, &bare.without),
+        change: change(own, &bare.without),
     };
     Asks {
         plain: Some(own::without(&own.settings, &bare.without)),

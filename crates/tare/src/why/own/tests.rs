@@ -49,7 +49,7 @@ fn the_barest_baseline_comes_first_and_then_one_that_keeps_what_may_be_needed() 
 fn a_bare_baseline_has_the_plain_container_above_it_and_the_hosts_program_below() {
     let files = own::Bare {
         driver: "container".into(),
-        without: baseline::all_of(&self::own()),
+        without: self::own().names(|_| true),
         ..own::Bare::default()
     };
     let mut asks = baseline::image(&self::own(), &files, "other bytes");

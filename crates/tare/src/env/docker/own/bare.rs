@@ -27,6 +27,7 @@ use super::{Copy, is_there};
 use crate::cx::{CONTROL_LIMIT, Context, files};
 use crate::env::EnvError;
 use crate::env::container::layers::Layers;
+use crate::env::image::packed;
 use crate::env::own::shared::{Share, shares};
 use crate::env::own::{Bare, LIKE, Own, Shares, Wish};
 
@@ -55,6 +56,8 @@ struct Laying<'a> {
     template: &'a Template,
     image: &'a ImageInspect,
     folder: &'a Path,
+    /// Where they lie, the uppermost first.
+    lower: Vec<String>,
 }
 
 impl Docker {
@@ -72,31 +75,25 @@ impl Docker {
         let like = taken.settings.text(LIKE).unwrap_or_default();
         let (template, image) = Template::of(cx, &api, like)?;
         check(&template.body, &image)?;
-        let laying = Laying {
+        let mut laying = Laying {
             cx,
             api: &api,
             template: &template,
             image: &image,
             folder: wish.folder,
+            lower: Vec::new(),
         };
-        let lower = match image.graph_driver.as_ref().and_then(layers_of) {
+        laying.lower = match image.graph_driver.as_ref().and_then(layers_of) {
             Some(layers) => layers,
             None => vec![laying.exported()?],
         };
-        let ids = |is_left: fn(&str, bool) -> bool| -> Vec<String> {
-            let all = taken.differences.iter();
-            all.filter(|it| is_left(&it.id, it.may_be_needed))
-                .map(|it| it.id.clone())
-                .collect()
-        };
-        let barest = ids(|_, _| true);
+        let barest = taken.names(|_| true);
         // What a bare process can have of what the program may need: its variables and its files.
-        let usable = ids(|id, may_be_needed| {
-            !(may_be_needed && ["env.", "mounted./"].iter().any(|it| id.starts_with(it)))
-        });
-        let mut all = vec![laying.over(&lower, barest, "own-bare")?];
-        if all[0].without != usable {
-            all.push(laying.over(&lower, usable, "own-bare-needed")?);
+        let is_usable = |id: &str| ["env.", "mounted./"].iter().any(|it| id.starts_with(it));
+        let needed = taken.names(|it| !(it.may_be_needed && is_usable(&it.id)));
+        let mut all = vec![laying.over(barest, "own-bare")?];
+        if all[0].without != needed {
+            all.push(laying.over(needed, "own-bare-needed")?);
         }
         Ok(all)
     }
@@ -119,12 +116,8 @@ fn check(body: &Value, image: &ImageInspect) -> Result<(), EnvError> {
         )));
     }
     let built_for = image.architecture.as_deref().unwrap_or_default();
-    let here = match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    };
-    if !built_for.is_empty() && built_for != here {
+    let is_foreign = packed::machine(built_for) != std::env::consts::ARCH;
+    if is_foreign && !built_for.is_empty() {
         return Err(absent(format!(
             "the image is built for {}, which needs the engine's emulation",
             printable(built_for)
@@ -233,12 +226,12 @@ impl Laying<'_> {
     }
 
     /// The bare process over these layers that does without these differences.
-    fn over(&self, lower: &[String], without: Vec<String>, name: &str) -> Result<Bare, EnvError> {
+    fn over(&self, without: Vec<String>, name: &str) -> Result<Bare, EnvError> {
         let body = difference::without(self.template.pair(), &without).map_err(absent)?;
         let there = |share: &Share| is_there(self.api, true, share);
         let body = self.template.shown(&body, &there, &mut Vec::new());
         let mut layers = Layers {
-            lower: lower.to_vec(),
+            lower: self.lower.clone(),
             variables: variables_of(&body, &self.template.image_env),
             binds: self.binds(&body, &without)?,
         };
@@ -304,14 +297,11 @@ impl Laying<'_> {
         if directory == "/" || directory.split('/').any(|part| part == "..") {
             return Ok(None);
         }
-        let lower = self.image.graph_driver.as_ref().and_then(layers_of);
-        let mut layers =
-            lower.unwrap_or_else(|| vec![self.folder.join("own-image").display().to_string()]);
-        layers.retain(|layer| {
+        let has_it = |layer: &String| {
             let place = Path::new(layer).join(directory.trim_start_matches('/'));
             files::kind(&place).is_ok()
-        });
-        if !layers.is_empty() {
+        };
+        if self.lower.iter().any(has_it) {
             return Ok(None);
         }
         let source = self.folder.join("own-directory");

@@ -5,8 +5,6 @@
 //! file, because it may hold what is secret.
 //! What it cannot see: what an original has become since it was started.
 
-use std::path::Path;
-
 use bollard::models::{ContainerCreateBody, ContainerInspectResponse, HostConfig, ImageInspect};
 use bollard::query_parameters::CreateContainerOptions;
 use serde::{Deserialize, Serialize};
@@ -18,10 +16,10 @@ use super::super::image;
 use super::difference::{self, Copied, Pair};
 #[cfg(unix)]
 use super::line;
-use crate::cx::{CONTROL_LIMIT, Context, files};
+use crate::cx::{CONTROL_LIMIT, Context};
 use crate::env::EnvError;
-use crate::env::own::Shares;
 use crate::env::own::shared::{self, Copy, Share};
+use crate::env::own::{self, Shares};
 
 /// What a container of the user's was made with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,15 +50,7 @@ impl Template {
         if !like.starts_with('/') {
             return Self::of_container(cx, api, like, Shares::ReadOnly);
         }
-        let text = files::read_text(Path::new(like)).map_err(|_| EnvError::Absent {
-            why: "the file with your container's configuration went with the run that kept it"
-                .into(),
-            fix: Some("ask again: `tare why` keeps nothing secret for later".into()),
-        })?;
-        let template: Self = serde_json::from_str(&text).map_err(|error| EnvError::Refused {
-            what: "reading the kept configuration".into(),
-            answer: printable(&error.to_string()),
-        })?;
+        let template: Self = own::kept(like, own::CONFIGURATION)?;
         let image = image::inspect(api, template.image())?;
         Ok((template, image))
     }
