@@ -11,7 +11,7 @@ use tare::analyze::analyze;
 use tare::report::html;
 use tare_model::dossier::Dossier;
 
-use super::generator::{Plan, find};
+use super::generator::find;
 use super::snapshots::{hostile, ordinary, unavailable};
 
 #[path = "../../../tare-agent/tests/common/skip.rs"]
@@ -25,11 +25,7 @@ fn pages() -> Vec<(&'static str, String)> {
     let plain = analyze(&ordinary().run(), &find);
     let mut pairs = ordinary().run();
     pairs.head.study.pairs = true;
-    let later = Plan {
-        seed: 9,
-        ..ordinary()
-    }
-    .dossier();
+    let later = ordinary().seed(9).dossier();
     let moment = |dossier: &Dossier| html::Moment {
         run: dossier.run.clone(),
         started: dossier.started.clone(),
@@ -169,10 +165,7 @@ fn nobody_is_kept_from_reading_a_page() {
     let axe = axe().unwrap_or_default();
     let mut problems = Vec::new();
     for (name, page) in pages() {
-        if let Some(folder) = std::env::var_os("TARE_KEEP_FIGURES") {
-            let file = Path::new(&folder).join(format!("{name}.html"));
-            std::fs::write(file, &page).unwrap();
-        }
+        super::figures::keep(&format!("{name}.html"), &page);
         for (width, is_dark) in LOOKS {
             let file = folder.path().join(format!("{name}-{is_dark}.html"));
             // Its rules are about what a page says, not about how wide it is.

@@ -66,11 +66,9 @@ fn what_is_open_is_never_told_as_no_cost() {
 #[test]
 fn too_few_blocks_for_so_many_metrics_are_said_once_and_not_in_each_row() {
     // Six blocks give at best p = 1/32, and five metrics ask for 1/100.
-    let plan = Plan {
-        workloads: vec!["integer", "syscall", "stream", "files"],
-        blocks: 6,
-        ..Plan::default()
-    };
+    let plan = Plan::default()
+        .workloads(["integer", "syscall", "stream", "files"])
+        .blocks(6);
     let plan = plan.with("box", "cpu.integer.time", Effect::Times(10.0));
     let drawn = brief(&plan.dossier(), WIDE);
     let rows = &drawn[drawn.find("box against host").unwrap()..];
@@ -109,10 +107,7 @@ fn a_start_is_told_by_what_it_adds_and_not_by_how_many_times_a_process_it_takes(
 
 #[test]
 fn too_few_blocks_are_an_answer_with_the_values_and_a_way_on() {
-    let plan = Plan {
-        blocks: 3,
-        ..ordinary()
-    };
+    let plan = ordinary().blocks(3);
     let dossier = plan.dossier();
     let style = Style { width: 80, ..WIDE };
     let drawn = brief(&dossier, style).replace('\n', " ");
@@ -157,10 +152,7 @@ fn the_baseline_against_itself_says_what_it_means() {
         "{quiet}"
     );
     assert!(quiet.contains("shown to be equal"), "{quiet}");
-    let noisy = trust(Plan {
-        trial_noise: 0.3,
-        ..ordinary()
-    });
+    let noisy = trust(ordinary().trial_noise(0.3));
     assert!(noisy.contains("none shown to be equal"), "{noisy}");
     assert!(noisy.contains("more blocks"), "{noisy}");
 }

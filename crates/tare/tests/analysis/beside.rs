@@ -10,14 +10,12 @@ use tare_model::dossier::Dossier;
 use super::generator::{Effect, Plan, find};
 
 fn plan(seed: u64) -> Plan {
-    Plan {
-        seed,
-        workloads: vec!["integer", "syscall", "files", "stream"],
-        trial_noise: 0.004,
-        ..Plan::default()
-    }
-    .with("box", "syscall.getppid.time", Effect::Times(1.5))
-    .with("box", "net.tcp.throughput", Effect::Times(1.3))
+    Plan::default()
+        .seed(seed)
+        .workloads(["integer", "syscall", "files", "stream"])
+        .trial_noise(0.004)
+        .with("box", "syscall.getppid.time", Effect::Times(1.5))
+        .with("box", "net.tcp.throughput", Effect::Times(1.3))
 }
 
 fn row<'a>(rows: &'a [Row<'a>], metric: &str) -> &'a Row<'a> {
@@ -107,12 +105,10 @@ fn told(first: &Dossier, second: &Dossier) -> String {
 #[test]
 fn what_only_one_has_is_named_and_no_ratio_is_no_quotient() {
     let first = plan(1).dossier();
-    let mut second = Plan {
-        workloads: vec!["integer", "syscall"],
-        blocks: 2,
-        ..plan(2)
-    }
-    .dossier();
+    let mut second = plan(2)
+        .workloads(["integer", "syscall"])
+        .blocks(2)
+        .dossier();
     second.cells[0].revision += 1;
     let set = beside(&first, &second);
     // Another revision of the timed work is another question.

@@ -9,7 +9,7 @@ use tare_model::{
     Spread, Together, Verdict, WorkSpan,
 };
 
-use super::generator::{Plan, completed, find, of};
+use super::generator::{Plan, completed, facts_of, find, of};
 
 /// A run with a series of instances.
 struct Crowd {
@@ -40,6 +40,12 @@ impl Default for Crowd {
 }
 
 impl Crowd {
+    fn with(change: impl FnOnce(&mut Self)) -> Self {
+        let mut crowd = Self::default();
+        change(&mut crowd);
+        crowd
+    }
+
     fn run(&self) -> RunData {
         let mut run = Plan {
             workloads: vec![self.workload; self.numbers.len()],
@@ -96,11 +102,7 @@ impl Crowd {
 
 /// A dossier that holds a series, for tests of its form.
 pub(crate) fn with_series() -> Dossier {
-    Crowd {
-        numbers: vec![1, 2, 3, 4, 6, 8],
-        ..Crowd::default()
-    }
-    .dossier()
+    Crowd::with(|crowd| crowd.numbers = vec![1, 2, 3, 4, 6, 8]).dossier()
 }
 
 fn together(spread: Spread, instances: Vec<InstanceRecord>) -> Outcome {
@@ -181,11 +183,7 @@ fn each_number_of_instances_is_a_cell_of_its_own() {
 
 #[test]
 fn a_rate_that_is_shared_is_stretched_like_a_time() {
-    let dossier = Crowd {
-        workload: "stream",
-        ..Crowd::default()
-    }
-    .dossier();
+    let dossier = Crowd::with(|crowd| crowd.workload = "stream").dossier();
     near(point(&dossier, "host", 4).stretch, 4.0);
     near(point(&dossier, "host", 4).efficiency, 0.25);
     assert_eq!(only(&dossier).throughput_unit.as_deref(), Some("B/s"));
@@ -193,11 +191,7 @@ fn a_rate_that_is_shared_is_stretched_like_a_time() {
 
 #[test]
 fn an_environment_that_gets_worse_with_more_instances_is_found_and_one_that_does_not_is_not() {
-    let worse = Crowd {
-        doubling: 1.10,
-        ..Crowd::default()
-    }
-    .dossier();
+    let worse = Crowd::with(|crowd| crowd.doubling = 1.10).dossier();
     let doubling = arm(&worse, "box").doubling.as_ref().unwrap();
     near(doubling.ratio, 1.10);
     let ratio = doubling.ratio.unwrap();
@@ -240,20 +234,10 @@ fn one_instance_that_is_held_back_shows_in_fairness_worst_and_makespan() {
 
 #[test]
 fn instances_on_kernels_of_their_own_have_no_skew_and_the_hosts_makespan() {
-    let crowd = Crowd {
-        spread: Spread::Environments,
-        ..Crowd::default()
-    };
+    let crowd = Crowd::with(|crowd| crowd.spread = Spread::Environments);
     let mut run = crowd.run();
-    let own = run
-        .head
-        .arms
-        .iter_mut()
-        .find(|arm| arm.spec.id.as_str() == "box");
     let boot = "11111111-2222-3333-4444-555555555555";
-    own.unwrap()
-        .facts
-        .insert("kernel.boot_id".into(), boot.into());
+    facts_of(&mut run, "box").insert("kernel.boot_id".into(), boot.into());
     for data in &mut run.trials {
         data.host_elapsed_ns = 0;
     }
@@ -320,10 +304,7 @@ fn an_instance_that_did_other_work_spoils_its_trial() {
 
 #[test]
 fn the_order_of_the_instances_means_nothing() {
-    let crowd = Crowd {
-        last: 2.0,
-        ..Crowd::default()
-    };
+    let crowd = Crowd::with(|crowd| crowd.last = 2.0);
     let mut turned = crowd.run();
     for data in &mut turned.trials {
         let mut records = records_of(&data.outcome);
@@ -343,10 +324,7 @@ fn the_order_of_the_instances_means_nothing() {
 
 #[test]
 fn a_law_of_scaling_needs_six_numbers_and_finds_what_was_planted() {
-    let few = Crowd {
-        numbers: vec![1, 2, 3, 4, 5],
-        ..Crowd::default()
-    };
+    let few = Crowd::with(|crowd| crowd.numbers = vec![1, 2, 3, 4, 5]);
     assert_eq!(arm(&few.dossier(), "host").scaling, None);
     // Amdahl with a fifth done one at a time: X(N) = N/(1 + 0.2(N − 1)), so each takes N/X times as long.
     let many = Crowd {
@@ -367,11 +345,7 @@ fn a_law_of_scaling_needs_six_numbers_and_finds_what_was_planted() {
 
 #[test]
 fn one_number_alone_has_neither_stretch_nor_interaction() {
-    let dossier = Crowd {
-        numbers: vec![3],
-        ..Crowd::default()
-    }
-    .dossier();
+    let dossier = Crowd::with(|crowd| crowd.numbers = vec![3]).dossier();
     let three = point(&dossier, "box", 3);
     assert!(three.value.is_some() && three.stretch.is_none() && three.efficiency.is_none());
     assert!(arm(&dossier, "box").doubling.is_none());
@@ -379,11 +353,7 @@ fn one_number_alone_has_neither_stretch_nor_interaction() {
 
 #[test]
 fn too_few_blocks_have_no_verdict_on_the_interaction() {
-    let dossier = Crowd {
-        blocks: 4,
-        ..Crowd::default()
-    }
-    .dossier();
+    let dossier = Crowd::with(|crowd| crowd.blocks = 4).dossier();
     let doubling = arm(&dossier, "box").doubling.as_ref().unwrap();
     assert_eq!((doubling.ratio, doubling.p), (None, None));
     assert_eq!(doubling.verdict, Verdict::Inconclusive);
@@ -391,11 +361,7 @@ fn too_few_blocks_have_no_verdict_on_the_interaction() {
 
 #[test]
 fn the_table_shows_arms_and_numbers_and_says_what_more_instances_do() {
-    let dossier = Crowd {
-        doubling: 1.10,
-        ..Crowd::default()
-    }
-    .dossier();
+    let dossier = Crowd::with(|crowd| crowd.doubling = 1.10).dossier();
     for width in [40, 80, 140] {
         let text = table(
             &dossier,
@@ -466,11 +432,7 @@ columns = [{{ label = "four", arm = "box", instances = 4 }}]
 #[test]
 fn numbers_of_instances_are_a_sweep_with_a_line_for_every_arm() {
     let of = |numbers: Vec<u32>| {
-        let dossier = Crowd {
-            numbers,
-            ..Crowd::default()
-        }
-        .dossier();
+        let dossier = Crowd::with(|crowd| crowd.numbers = numbers).dossier();
         let made = tare::report::find("svg")
             .unwrap()
             .make(&tare::report::Material {
@@ -496,9 +458,7 @@ fn numbers_of_instances_are_a_sweep_with_a_line_for_every_arm() {
     let sweeps = of(vec![1, 2, 4, 8]);
     assert_eq!(sweeps.len(), 1);
     let text = &sweeps[0];
-    if let Some(folder) = std::env::var_os("TARE_KEEP_FIGURES") {
-        std::fs::write(std::path::Path::new(&folder).join("sweep.svg"), text).unwrap();
-    }
+    super::figures::keep("sweep.svg", text);
     assert!(text.starts_with("<svg ") && text.ends_with("</svg>\n"));
     assert!(text.contains("by instances"), "{text}");
     // The baseline and the box, at four levels each.

@@ -8,6 +8,13 @@ use super::forms::{answer_of_why, huge, made_of};
 use super::generator::find;
 use super::snapshots::{hostile, ordinary};
 
+/// Keeps what was drawn for whoever wants to look at it, in the folder that `TARE_KEEP_FIGURES` names.
+pub(crate) fn keep(name: &str, content: impl AsRef<[u8]>) {
+    if let Some(folder) = std::env::var_os("TARE_KEEP_FIGURES") {
+        std::fs::write(std::path::Path::new(&folder).join(name), content).unwrap();
+    }
+}
+
 /// The attribute of a tag.
 fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
     tag.split(&format!(" {name}=\"")).nth(1)?.split('"').next()
@@ -169,10 +176,7 @@ fn pictures_are_the_figures_at_twice_their_size_and_have_words_or_are_not_made()
     };
     assert_eq!(drawings.len(), pictures.len());
     for (drawing, picture) in drawings.iter().zip(&pictures) {
-        if let Some(folder) = std::env::var_os("TARE_KEEP_FIGURES") {
-            let file = std::path::Path::new(&folder).join(&picture.name);
-            std::fs::write(file, &picture.content).unwrap();
-        }
+        keep(&picture.name, &picture.content);
         let stem = |name: &str| name.rsplit_once('.').unwrap().0.to_owned();
         assert_eq!(stem(&drawing.name), stem(&picture.name));
         let text = std::str::from_utf8(&drawing.content).unwrap();

@@ -12,7 +12,7 @@ use tare::report::{self, FORMATS, Made, Material, html};
 use tare_model::dossier::{Dossier, DossierBlock};
 use tare_model::{Params, Value};
 
-use super::generator::{Plan, find};
+use super::generator::find;
 use super::snapshots::{compare, hostile, ordinary, unavailable};
 
 pub(crate) const STYLE: Style = Style {
@@ -54,11 +54,7 @@ fn told(made: Made) -> String {
 }
 
 fn one_block() -> RunData {
-    Plan {
-        blocks: 1,
-        ..ordinary()
-    }
-    .run()
+    ordinary().blocks(1).run()
 }
 
 pub(crate) fn answer_of_why() -> Dossier {
@@ -80,10 +76,7 @@ fn every_form_as_kept() {
         let (dossier, readings) = (analyze(run, &find), readings(run, &find));
         as_kept(run_name, &dossier, &readings, &of_text);
     }
-    let many = Plan {
-        blocks: 200,
-        ..ordinary()
-    };
+    let many = ordinary().blocks(200);
     let readings = readings(&many.run(), &find);
     as_kept("huge", &huge(200, 500), &readings, &of_text);
     as_kept("huge", &huge(200, 500), &readings, &["table", "full"]);
@@ -219,10 +212,7 @@ fn pages_are_well_formed_and_load_nothing() {
     ];
     for (number, dossier) in dossiers.chain(others).enumerate() {
         let page = html::page(&dossier);
-        if let Some(folder) = std::env::var_os("TARE_KEEP_FIGURES") {
-            let file = std::path::Path::new(&folder).join(format!("page-{number}.html"));
-            std::fs::write(file, &page).unwrap();
-        }
+        super::figures::keep(&format!("page-{number}.html"), &page);
         assert_sound(&page);
     }
 }
@@ -285,9 +275,7 @@ pub(crate) fn huge(cells: usize, blocks: u32) -> Dossier {
 #[test]
 fn a_large_run_is_a_page_of_bounded_size() {
     let page = html::page(&huge(200, 500));
-    if let Some(folder) = std::env::var_os("TARE_KEEP_FIGURES") {
-        std::fs::write(std::path::Path::new(&folder).join("huge.html"), &page).unwrap();
-    }
+    super::figures::keep("huge.html", &page);
     assert!(page.len() < 3_000_000, "{} bytes", page.len());
     assert_sound(&page);
     // 5 000 cells are many pages of a table, and still whole.

@@ -124,7 +124,39 @@ impl Default for Plan {
     }
 }
 
+/// What is known of this arm.
+pub(crate) fn facts_of<'a>(run: &'a mut RunData, arm: &str) -> &'a mut Facts {
+    let mut arms = run.head.arms.iter_mut();
+    let found = arms.find(|known| known.spec.id.as_str() == arm);
+    &mut found.unwrap().facts
+}
+
 impl Plan {
+    pub(crate) fn seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    pub(crate) fn blocks(self, blocks: u32) -> Self {
+        Self { blocks, ..self }
+    }
+
+    pub(crate) fn workloads(self, workloads: impl Into<Vec<&'static str>>) -> Self {
+        let workloads = workloads.into();
+        Self { workloads, ..self }
+    }
+
+    pub(crate) fn arms(self, arms: impl Into<Vec<&'static str>>) -> Self {
+        let arms = arms.into();
+        Self { arms, ..self }
+    }
+
+    pub(crate) fn trial_noise(self, trial_noise: f64) -> Self {
+        Self {
+            trial_noise,
+            ..self
+        }
+    }
+
     pub(crate) fn with(mut self, arm: &'static str, metric: &'static str, effect: Effect) -> Self {
         self.effects.insert((arm, metric), effect);
         self

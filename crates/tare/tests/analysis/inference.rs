@@ -12,14 +12,12 @@ const INTEGER: &str = "cpu.integer.time";
 fn a_finding_among_many_that_chance_explains_is_marked() {
     // Five metrics an arm without any effect: the family is the arm's.
     let marked = (0..60).any(|seed| {
-        let dossier = Plan {
-            arms: vec!["a01", "a02"],
-            workloads: vec!["integer", "syscall", "stream", "files"],
-            blocks: 12,
-            seed,
-            ..Plan::default()
-        }
-        .dossier();
+        let dossier = Plan::default()
+            .arms(["a01", "a02"])
+            .workloads(["integer", "syscall", "stream", "files"])
+            .blocks(12)
+            .seed(seed)
+            .dossier();
         assert!(dossier.aa.iter().all(|cell| cell.q.is_none()));
         for arm in ["a01", "a02"] {
             let of_arm = || dossier.cells.iter().filter(|cell| cell.arm == arm);
@@ -40,11 +38,9 @@ fn a_finding_among_many_that_chance_explains_is_marked() {
 #[test]
 fn a_tenfold_cost_is_not_put_in_doubt_by_a_correction_that_nothing_could_pass() {
     // Six blocks give at best p = 1/32, and five metrics ask for 1/100.
-    let plan = Plan {
-        workloads: vec!["integer", "syscall", "stream", "files"],
-        blocks: 6,
-        ..Plan::default()
-    };
+    let plan = Plan::default()
+        .workloads(["integer", "syscall", "stream", "files"])
+        .blocks(6);
     let dossier = plan.with("box", INTEGER, Effect::Times(10.0)).dossier();
     let found = cell(&dossier, "box", INTEGER);
     assert_eq!(found.verdict, Verdict::MaterialCost);
@@ -72,11 +68,7 @@ fn a_tenfold_cost_is_not_put_in_doubt_by_a_correction_that_nothing_could_pass() 
 #[test]
 fn one_block_can_make_a_verdict_fragile() {
     let fragile = |n_blocks: u32, seed: u64| {
-        let plan = Plan {
-            blocks: n_blocks,
-            seed,
-            ..Plan::default()
-        };
+        let plan = Plan::default().blocks(n_blocks).seed(seed);
         plan.with("box", INTEGER, Effect::Times(1.022)).dossier()
     };
     let mut n_fragile = 0;
@@ -98,10 +90,7 @@ fn one_block_can_make_a_verdict_fragile() {
     }
     assert!(n_fragile > 3, "{n_fragile}");
     // Of the fewest blocks none can be left out.
-    let six = Plan {
-        blocks: 6,
-        ..Plan::default()
-    };
+    let six = Plan::default().blocks(6);
     let dossier = six.with("box", INTEGER, Effect::Times(3.0)).dossier();
     assert!(has(cell(&dossier, "box", INTEGER), "fragile"));
 }
@@ -109,14 +98,12 @@ fn one_block_can_make_a_verdict_fragile() {
 #[test]
 fn the_values_of_a_row_give_its_ratio() {
     for seed in 0..20 {
-        let dossier = Plan {
-            workloads: vec!["integer", "stream", "files"],
-            blocks: 9,
-            trial_noise: 0.3,
-            seed,
-            ..Plan::default()
-        }
-        .dossier();
+        let dossier = Plan::default()
+            .workloads(["integer", "stream", "files"])
+            .blocks(9)
+            .trial_noise(0.3)
+            .seed(seed)
+            .dossier();
         for cell in dossier.cells.iter().chain(&dossier.aa) {
             let (base, env) = (cell.base.unwrap(), cell.env.unwrap());
             let quotient = match cell.better {
@@ -131,11 +118,7 @@ fn the_values_of_a_row_give_its_ratio() {
 
 #[test]
 fn starts_of_an_arm_that_differ_widen_its_interval_and_one_start_is_told() {
-    let mut run = Plan {
-        blocks: 15,
-        ..Plan::default()
-    }
-    .run();
+    let mut run = Plan::default().blocks(15).run();
     let once = {
         let mut run = run.clone();
         for data in &mut run.trials {

@@ -42,7 +42,7 @@ proptest! {
         workload in prop::sample::select(vec!["integer", "stream", "files"]),
     ) {
         let metric = find(workload).unwrap().metrics()[0].id;
-        let plan = Plan { seed, blocks, workloads: vec![workload], ..Plan::default() };
+        let plan = Plan::default().seed(seed).blocks(blocks).workloads([workload]);
         let run = without_a_prime(plan.with("box", metric, Effect::Times(factor)).run());
         let there = analyze(&run, &find);
         let back = analyze(&swapped(&run), &find);
@@ -61,7 +61,7 @@ proptest! {
 
     #[test]
     fn identical_data_in_two_arms_are_equivalent(seed in 0u64..1_000_000, blocks in 6u32..20) {
-        let plan = Plan { seed, blocks, trial_noise: 0.3, ..Plan::default() };
+        let plan = Plan::default().seed(seed).blocks(blocks).trial_noise(0.3);
         let mut run = plan.run();
         let of_host: Vec<_> = run
             .trials
@@ -82,7 +82,7 @@ proptest! {
 
     #[test]
     fn the_order_in_which_trials_are_read_changes_nothing(seed in 0u64..1_000_000) {
-        let plan = Plan { seed, blocks: 8, workloads: vec!["files", "syscall"], ..Plan::default() };
+        let plan = Plan::default().seed(seed).blocks(8).workloads(["files", "syscall"]);
         let run = plan.run();
         let mut backwards = Analysis::new(&run.head, &find);
         for trial in run.trials.iter().rev() {
@@ -95,7 +95,7 @@ proptest! {
     #[test]
     fn trials_decoded_on_every_processor_give_the_same_as_one_after_the_other(seed in 0u64..1_000_000, n_failed in 0usize..40, length in 1usize..90) {
         // Parts end within blocks, with more kinds of failure than are told one by one.
-        let plan = Plan { seed, blocks: 40, workloads: vec!["files", "syscall"], ..Plan::default() };
+        let plan = Plan::default().seed(seed).blocks(40).workloads(["files", "syscall"]);
         let mut run = plan.run();
         for (number, data) in run.trials.iter_mut().step_by(7).take(n_failed).enumerate() {
             data.outcome = tare_model::Outcome::Failed(tare_model::Failure::Killed { signal: number as i32 });
@@ -129,7 +129,7 @@ proptest! {
 
     #[test]
     fn what_was_read_once_gives_the_same_dossier_again_and_nothing_else_is_taken_for_it(seed in 0u64..1_000_000, n_failed in 0usize..40, at in 0.0f64..1.0) {
-        let plan = Plan { seed, blocks: 12, workloads: vec!["files", "syscall"], ..Plan::default() };
+        let plan = Plan::default().seed(seed).blocks(12).workloads(["files", "syscall"]);
         let mut run = plan.run();
         for (number, data) in run.trials.iter_mut().step_by(3).take(n_failed).enumerate() {
             data.outcome = tare_model::Outcome::Failed(tare_model::Failure::Killed { signal: number as i32 });
@@ -148,7 +148,7 @@ proptest! {
 
     #[test]
     fn a_wider_margin_never_makes_a_cost_more_material(seed in 0u64..1_000_000, factor in 0.9f64..1.1) {
-        let plan = Plan { seed, blocks: 12, ..Plan::default() };
+        let plan = Plan::default().seed(seed).blocks(12);
         let mut run = plan.with("box", "cpu.integer.time", Effect::Times(factor)).run();
         let rank = |run: &RunData| {
             let dossier = analyze(run, &find);

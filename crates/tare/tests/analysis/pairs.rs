@@ -11,15 +11,13 @@ use super::schema::assert_fits;
 
 /// Four arms, of which `volume` costs 20 % more than `layer`, and `bind` as much as that.
 fn plan() -> Plan {
-    Plan {
-        workloads: vec!["integer", "files", "stream"],
-        arms: vec!["layer", "volume", "bind"],
-        trial_noise: 0.004,
-        ..Plan::default()
-    }
-    .with("layer", "disk.fsync.time", Effect::Times(1.5))
-    .with("volume", "disk.fsync.time", Effect::Times(1.8))
-    .with("bind", "disk.fsync.time", Effect::Times(1.8))
+    Plan::default()
+        .workloads(["integer", "files", "stream"])
+        .arms(["layer", "volume", "bind"])
+        .trial_noise(0.004)
+        .with("layer", "disk.fsync.time", Effect::Times(1.5))
+        .with("volume", "disk.fsync.time", Effect::Times(1.8))
+        .with("bind", "disk.fsync.time", Effect::Times(1.8))
 }
 
 fn with_pairs(plan: &Plan) -> RunData {

@@ -8,11 +8,9 @@ use tare_model::{ArmId, Facts};
 use super::generator::{Effect, Plan, find, of, rewrite};
 
 fn plan() -> Plan {
-    Plan {
-        workloads: vec!["integer", "syscall"],
-        trial_noise: 0.004,
-        ..Plan::default()
-    }
+    Plan::default()
+        .workloads(["integer", "syscall"])
+        .trial_noise(0.004)
 }
 
 /// The rule with all trials of the run.
@@ -34,10 +32,7 @@ fn inside(run: &RunData) -> BTreeMap<ArmId, Facts> {
 #[test]
 fn a_quiet_workload_is_done_and_a_noisy_one_is_not() {
     let mut run = plan().run();
-    let noisy = Plan {
-        trial_noise: 0.2,
-        ..plan()
-    };
+    let noisy = plan().trial_noise(0.2);
     for (data, other) in run.trials.iter_mut().zip(noisy.run().trials) {
         if data.trial.workload_index == 1 {
             data.outcome = other.outcome;
@@ -51,7 +46,7 @@ fn a_quiet_workload_is_done_and_a_noisy_one_is_not() {
 #[test]
 fn what_the_rule_calls_done_the_report_calls_precise_enough() {
     for seed in 0..10 {
-        let plan = Plan { seed, ..plan() };
+        let plan = plan().seed(seed);
         let run = plan
             .with("box", "cpu.integer.time", Effect::Times(1.5))
             .run();
@@ -71,12 +66,7 @@ fn what_the_rule_calls_done_the_report_calls_precise_enough() {
 
 #[test]
 fn five_blocks_are_never_enough_and_failures_hold_nothing_back() {
-    let run = Plan {
-        blocks: 5,
-        trial_noise: 1e-6,
-        ..plan()
-    }
-    .run();
+    let run = plan().blocks(5).trial_noise(1e-6).run();
     let mut rule = rule(&run);
     assert!(
         rule.needed(&inside(&run))

@@ -127,14 +127,12 @@ fn proved_after(times: f64, blocks: u32, happens: impl Fn(&mut TrialData)) -> Do
     let suspects = [without_quota("cpu.cfs-quota-throttle")];
     dossier.findings = suspects.iter().map(Suspected::finding).collect();
     let study = study(&plan, &dossier, &suspects, MINUTE).unwrap();
-    let generated = Plan {
-        arms: vec!["box", "off-1"],
-        blocks,
-        seed: 2,
-        ..plan
-    }
-    .with("off-1", INTEGER, Effect::Times(times))
-    .run();
+    let generated = plan
+        .arms(["box", "off-1"])
+        .blocks(blocks)
+        .seed(2)
+        .with("off-1", INTEGER, Effect::Times(times))
+        .run();
     let mut proof = RunData {
         trials: generated.trials,
         head: generated.head,

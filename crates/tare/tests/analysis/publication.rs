@@ -5,7 +5,7 @@ use tare::report::svg;
 use tare_model::dossier::Dossier;
 use tare_model::{ClaimVerdict, Publication};
 
-use super::generator::{Effect, Plan, find};
+use super::generator::{Effect, Plan, facts_of, find};
 
 const PUBLICATION: &str = r#"
 title = "A comparison of <boxes>"
@@ -105,17 +105,15 @@ pub(crate) fn dossier() -> Dossier {
 }
 
 fn dossier_of(change: impl FnOnce(&mut RunData)) -> Dossier {
-    let mut run = Plan {
-        workloads: vec!["integer", "syscall", "stream"],
-        arms: vec!["container", "docker"],
-        trial_noise: 0.004,
-        seed: 5,
-        ..Plan::default()
-    }
-    .with("container", "syscall.getppid.time", Effect::Times(1.02))
-    .with("docker", "syscall.getppid.time", Effect::Times(1.5))
-    .with("docker", "net.tcp.throughput", Effect::Times(2.05))
-    .run();
+    let mut run = Plan::default()
+        .workloads(["integer", "syscall", "stream"])
+        .arms(["container", "docker"])
+        .trial_noise(0.004)
+        .seed(5)
+        .with("container", "syscall.getppid.time", Effect::Times(1.02))
+        .with("docker", "syscall.getppid.time", Effect::Times(1.5))
+        .with("docker", "net.tcp.throughput", Effect::Times(2.05))
+        .run();
     let publication: Publication = toml::from_str(PUBLICATION).unwrap();
     run.head.study.publication = Some(publication);
     change(&mut run);
@@ -150,12 +148,7 @@ fn claims_whose_truth_is_known_are_judged_so() {
 #[test]
 fn nothing_is_claimed_of_an_arm_that_is_emulated() {
     let dossier = dossier_of(|run| {
-        let docker = run
-            .head
-            .arms
-            .iter_mut()
-            .find(|arm| arm.spec.id.as_str() == "docker");
-        let facts = &mut docker.unwrap().facts;
+        let facts = facts_of(run, "docker");
         facts.insert("vm.emulated".into(), "true".into());
         facts.insert("vm.emulated.detail".into(), "by software".into());
     });
@@ -195,9 +188,7 @@ fn a_figure_is_a_file_that_any_reader_of_xml_takes() {
     assert_eq!(drawings.len(), 1);
     assert_eq!(drawings[0].name, "figure-1");
     let text = &drawings[0].svg;
-    if let Some(folder) = std::env::var_os("TARE_KEEP_FIGURES") {
-        std::fs::write(std::path::Path::new(&folder).join("figure.svg"), text).unwrap();
-    }
+    super::figures::keep("figure.svg", text);
     assert!(text.starts_with("<svg ") && text.ends_with("</svg>\n"));
     assert!(text.contains("Times &amp; &lt;rates&gt;"), "{text}");
     // A panel of three bars, and the white ground; one of three points, for its axis is logarithmic, and beside one of them

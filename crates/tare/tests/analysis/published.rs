@@ -230,13 +230,11 @@ columns = [{ label = "Docker over host", arm = "docker", over = "host" }]
     )
     .unwrap();
     let dossier = |times: i64| {
-        let mut run = super::generator::Plan {
-            workloads: vec!["integer"],
-            arms: vec!["docker"],
-            seed: 5,
-            ..super::generator::Plan::default()
-        }
-        .run();
+        let mut run = super::generator::Plan::default()
+            .workloads(["integer"])
+            .arms(["docker"])
+            .seed(5)
+            .run();
         for trial in &mut run.trials {
             let params = std::mem::take(&mut trial.trial.cell.params);
             trial.trial.cell.params = params.with("lines", times).with("files", 2i64);

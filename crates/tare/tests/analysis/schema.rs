@@ -22,10 +22,7 @@ pub(crate) fn assert_fits(dossier: &Dossier) {
 }
 
 fn full() -> Dossier {
-    let plan = Plan {
-        workloads: vec!["integer", "syscall", "files", "stream"],
-        ..Plan::default()
-    };
+    let plan = Plan::default().workloads(["integer", "syscall", "files", "stream"]);
     let mut run = plan
         .with("box", "syscall.getppid.time", Effect::Times(1.5))
         .run();
@@ -59,10 +56,7 @@ fn same(a: &Value, b: &Value) -> bool {
 #[test]
 fn dossiers_are_as_the_schema_says() {
     let checker = Checker::new();
-    let one_block = Plan {
-        blocks: 1,
-        ..Plan::default()
-    };
+    let one_block = Plan::default().blocks(1);
     let mut absent = Plan::default().run();
     for arm in &mut absent.head.arms {
         arm.available = false;

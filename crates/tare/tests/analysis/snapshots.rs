@@ -105,18 +105,16 @@ pub(crate) fn without_colour(text: &str) -> String {
 }
 
 pub(crate) fn ordinary() -> Plan {
-    Plan {
-        workloads: vec!["integer", "syscall", "files", "stream"],
-        arms: vec!["container", "docker"],
-        trial_noise: 0.008,
-        seed: 3,
-        ..Plan::default()
-    }
-    .with("container", "syscall.getppid.time", Effect::Plus(2.0))
-    .with("docker", "syscall.getppid.time", Effect::Plus(14.7))
-    .with("docker", "disk.fsync.time", Effect::Times(0.7))
-    .with("docker", "disk.read.throughput", Effect::Times(1.04))
-    .with("docker", "net.tcp.throughput", Effect::Times(2.6))
+    Plan::default()
+        .workloads(["integer", "syscall", "files", "stream"])
+        .arms(["container", "docker"])
+        .trial_noise(0.008)
+        .seed(3)
+        .with("container", "syscall.getppid.time", Effect::Plus(2.0))
+        .with("docker", "syscall.getppid.time", Effect::Plus(14.7))
+        .with("docker", "disk.fsync.time", Effect::Times(0.7))
+        .with("docker", "disk.read.throughput", Effect::Times(1.04))
+        .with("docker", "net.tcp.throughput", Effect::Times(2.6))
 }
 
 #[test]
@@ -126,11 +124,7 @@ fn an_ordinary_run() {
 
 #[test]
 fn a_noisy_run_with_failures_and_unequal_arms() {
-    let plan = Plan {
-        trial_noise: 0.09,
-        blocks: 12,
-        ..ordinary()
-    };
+    let plan = ordinary().trial_noise(0.09).blocks(12);
     let mut run = plan.run();
     for data in &mut run.trials {
         let is =
@@ -175,10 +169,7 @@ pub(crate) fn unavailable() -> RunData {
 
 #[test]
 fn one_block() {
-    let plan = Plan {
-        blocks: 1,
-        ..ordinary()
-    };
+    let plan = ordinary().blocks(1);
     drawn("one-block", &plan.run());
 }
 

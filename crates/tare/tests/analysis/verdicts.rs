@@ -7,7 +7,7 @@ use tare_model::{
     Absence, Better, CheckResult, Failure, Outcome, ProbeReport, Reason, Sliced, Trial, Verdict,
 };
 
-use super::generator::{Effect, Plan, cell, find, has, of, rewrite};
+use super::generator::{Effect, Plan, cell, facts_of, find, has, of, rewrite};
 
 const INTEGER: &str = "cpu.integer.time";
 const SYSCALL: &str = "syscall.getppid.time";
@@ -39,10 +39,7 @@ fn ten_per_cent_are_a_material_cost_with_the_truth_in_the_interval() {
 
 #[test]
 fn a_real_cost_below_the_margin_is_negligible() {
-    let quiet = Plan {
-        trial_noise: 0.001,
-        ..Plan::default()
-    };
+    let quiet = Plan::default().trial_noise(0.001);
     let dossier = quiet.with("box", INTEGER, Effect::Times(1.015)).dossier();
     assert_eq!(
         cell(&dossier, "box", INTEGER).verdict,
@@ -52,11 +49,7 @@ fn a_real_cost_below_the_margin_is_negligible() {
 
 #[test]
 fn one_and_a_half_per_cent_in_noise_are_undecided_and_say_what_could_be_seen() {
-    let noisy = Plan {
-        trial_noise: 0.05,
-        blocks: 10,
-        ..Plan::default()
-    };
+    let noisy = Plan::default().trial_noise(0.05).blocks(10);
     let dossier = noisy.with("box", INTEGER, Effect::Times(1.015)).dossier();
     let cell = cell(&dossier, "box", INTEGER);
     assert_eq!(cell.verdict, Verdict::Inconclusive);
@@ -79,11 +72,7 @@ fn a_gain_is_a_gain_and_its_difference_negative() {
 
 #[test]
 fn added_nanoseconds_come_out_as_a_difference() {
-    let plan = Plan {
-        workloads: vec!["syscall"],
-        trial_noise: 0.005,
-        ..Plan::default()
-    };
+    let plan = Plan::default().workloads(["syscall"]).trial_noise(0.005);
     let dossier = plan.with("box", SYSCALL, Effect::Plus(29.0)).dossier();
     let cell = cell(&dossier, "box", SYSCALL);
     let difference = cell.difference.unwrap();
@@ -97,10 +86,7 @@ fn added_nanoseconds_come_out_as_a_difference() {
 
 #[test]
 fn a_rate_that_falls_is_a_cost() {
-    let plan = Plan {
-        workloads: vec!["stream"],
-        ..Plan::default()
-    };
+    let plan = Plan::default().workloads(["stream"]);
     let metric = "net.tcp.throughput";
     let dossier = plan.with("box", metric, Effect::Times(1.3)).dossier();
     let cell = cell(&dossier, "box", metric);
@@ -118,18 +104,12 @@ fn a_rate_that_falls_is_a_cost() {
 
 #[test]
 fn an_effect_on_the_best_value_alone_shows_in_the_floor_and_nowhere_else() {
-    let plan = Plan {
-        trial_noise: 0.004,
-        ..Plan::default()
-    };
+    let plan = Plan::default().trial_noise(0.004);
     let dossier = plan.with("box", INTEGER, Effect::Floor(0.9)).dossier();
     let cell = cell(&dossier, "box", INTEGER);
     assert_eq!(cell.verdict, Verdict::Equivalent);
     assert!(cell.floor.unwrap().high < 0.95, "{:?}", cell.floor);
-    let plan = Plan {
-        trial_noise: 0.004,
-        ..Plan::default()
-    };
+    let plan = Plan::default().trial_noise(0.004);
     let dossier = plan
         .with("box", INTEGER, Effect::AllButFloor(1.1))
         .dossier();
@@ -141,10 +121,7 @@ fn an_effect_on_the_best_value_alone_shows_in_the_floor_and_nowhere_else() {
 
 #[test]
 fn a_drifting_effect_is_told_and_never_equivalent() {
-    let plan = Plan {
-        trial_noise: 0.0005,
-        ..Plan::default()
-    };
+    let plan = Plan::default().trial_noise(0.0005);
     let dossier = plan.with("box", INTEGER, Effect::Drift(1.0006)).dossier();
     let cell = cell(&dossier, "box", INTEGER);
     assert!(has(cell, "drifting-effect"), "{:?}", cell.flags);
@@ -164,10 +141,7 @@ fn a_drifting_effect_is_told_and_never_equivalent() {
 
 #[test]
 fn one_block_is_too_few_and_still_has_its_values() {
-    let plan = Plan {
-        blocks: 1,
-        ..Plan::default()
-    };
+    let plan = Plan::default().blocks(1);
     let dossier = plan.with("box", INTEGER, Effect::Times(3.0)).dossier();
     let cell = cell(&dossier, "box", INTEGER);
     assert_eq!(cell.verdict, Verdict::Inconclusive);
@@ -390,11 +364,7 @@ fn longer(run: &mut RunData, factor: f64, which: impl Fn(&Trial) -> bool) {
 
 #[test]
 fn a_value_that_depends_on_the_place_in_the_block_is_told() {
-    let mut run = Plan {
-        blocks: 30,
-        ..Plan::default()
-    }
-    .run();
+    let mut run = Plan::default().blocks(30).run();
     longer(&mut run, 1.2, |trial| {
         of("box")(trial) && trial.position == 0
     });
@@ -470,11 +440,7 @@ fn a_workload_that_this_version_does_not_know_is_a_failure() {
 
 #[test]
 fn a_workload_that_was_not_reached_is_listed() {
-    let mut run = Plan {
-        workloads: vec!["integer", "syscall"],
-        ..Plan::default()
-    }
-    .run();
+    let mut run = Plan::default().workloads(["integer", "syscall"]).run();
     run.trials.retain(|data| data.trial.workload_index == 0);
     let dossier = analyze(&run, &find);
     let [failure] = dossier.failures.as_slice() else {
@@ -486,10 +452,7 @@ fn a_workload_that_was_not_reached_is_listed() {
 
 #[test]
 fn more_false_alarms_than_chance_gives_are_said_aloud() {
-    let mut plan = Plan {
-        workloads: vec!["integer", "syscall", "stream"],
-        ..Plan::default()
-    };
+    let mut plan = Plan::default().workloads(["integer", "syscall", "stream"]);
     for metric in [INTEGER, SYSCALL, "net.tcp.throughput"] {
         plan = plan.with(A_PRIME, metric, Effect::Times(1.2));
     }
@@ -533,21 +496,14 @@ fn every_cell_of_an_emulated_arm_says_so_and_so_does_the_report() {
         tare::report::terminal::table(dossier, style)
     };
     for blocks in [2, 20] {
-        let mut run = Plan {
-            blocks,
-            workloads: vec!["integer", "files"],
-            arms: vec!["box", "other"],
-            ..Plan::default()
-        }
-        .run();
+        let mut run = Plan::default()
+            .blocks(blocks)
+            .workloads(["integer", "files"])
+            .arms(["box", "other"])
+            .run();
         let plain = drawn(&analyze(&run, &find));
         assert!(!plain.to_lowercase().contains("emulated"), "{plain}");
-        let emulated = run
-            .head
-            .arms
-            .iter_mut()
-            .find(|arm| arm.spec.id.as_str() == "box");
-        let facts = &mut emulated.unwrap().facts;
+        let facts = facts_of(&mut run, "box");
         facts.insert("vm.emulated".into(), "true".into());
         facts.insert("vm.emulated.detail".into(), by.into());
         let dossier = analyze(&run, &find);
@@ -566,14 +522,8 @@ fn every_cell_of_an_emulated_arm_says_so_and_so_does_the_report() {
         assert_eq!(told, 3, "each of the three metrics once: {text}");
 
         // An emulated baseline makes every comparison with it one of emulation.
-        let base = run
-            .head
-            .arms
-            .iter_mut()
-            .find(|arm| arm.spec.id == run.head.study.baseline);
-        base.unwrap()
-            .facts
-            .insert("vm.emulated".into(), "true".into());
+        let base = run.head.study.baseline.clone();
+        facts_of(&mut run, base.as_str()).insert("vm.emulated".into(), "true".into());
         let dossier = analyze(&run, &find);
         for cell in dossier.cells.iter().chain(&dossier.aa) {
             assert!(has(cell, "emulated"), "{}", cell.arm);
