@@ -65,13 +65,7 @@ fn what_cannot_be_removed_is_reported_and_does_not_keep_the_rest_from_being_remo
         ["box: removing: device busy", "a-prime: its driver panicked"]
     );
     assert!(scene.stage.log().contains(&"remove host".to_owned()));
-    assert!(
-        scene
-            .stored()
-            .remarks
-            .iter()
-            .any(|remark| remark.text.contains("device busy"))
-    );
+    assert!(scene.is_remarked("device busy"));
 }
 
 #[test]

@@ -19,12 +19,7 @@ fn a_resumed_run_does_exactly_the_missing_trials_of_the_same_plan() {
         };
         let summary = again.resume().unwrap();
         assert_eq!(summary.n_trials, 18);
-        let runs = again
-            .stage
-            .log()
-            .iter()
-            .filter(|line| line.starts_with("run "))
-            .count();
+        let runs = again.n_lines(|line| line.starts_with("run "));
         assert_eq!(runs as u32, 18 - stop_after);
         let after = again.stored();
         assert_eq!(after.plan_sha256, before.plan_sha256);

@@ -69,13 +69,7 @@ fn a_lifecycle_is_timed_from_outside_and_leaves_nothing() {
             }
         );
     }
-    let once = scene
-        .stage
-        .log()
-        .iter()
-        .filter(|line| line.ends_with(" once"))
-        .count();
-    assert_eq!(once, 6);
+    assert_eq!(scene.n_lines(|line| line.ends_with(" once")), 6);
     scene.assert_all_removed();
 }
 
@@ -271,11 +265,7 @@ fn a_published_port_is_served_inside_and_asked_for_outside() {
 fn a_pair_without_a_way_between_its_ends_is_unavailable() {
     let scene = Scene::new(Script {
         unreachable: vec!["box"],
-        always: BTreeMap::from([
-            ("host", Act::Listen(1)),
-            (A_PRIME, Act::Listen(1)),
-            ("box", Act::Listen(1)),
-        ]),
+        always: everywhere(&Act::Listen(1)),
         ..Script::default()
     });
     let mut study = study();
@@ -296,10 +286,7 @@ fn a_pair_without_a_way_between_its_ends_is_unavailable() {
 
 #[test]
 fn a_pair_is_unavailable_where_the_host_has_no_agent() {
-    let scene = Scene::new(Script {
-        absent: vec!["host"],
-        ..Script::default()
-    });
+    let scene = Scene::with(|script| script.absent = vec!["host"]);
     let mut study = study();
     study.workloads = vec![spec("pair", Some(tare_model::Path::ArmToHost))];
     let summary = scene.execute(&study).unwrap();

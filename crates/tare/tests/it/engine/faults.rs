@@ -27,10 +27,7 @@ fn an_agent_that_dies_in_a_trial_fails_it_and_is_started_again() {
 
 #[test]
 fn an_arm_that_is_lost_twice_in_a_launch_is_given_up_and_the_others_go_on() {
-    let scene = Scene::new(Script {
-        always: BTreeMap::from([("box", Act::Die)]),
-        ..Script::default()
-    });
+    let scene = Scene::with(|script| script.always = [("box", Act::Die)].into());
     let summary = scene.execute(&study()).unwrap();
     assert_eq!(summary.stopped_by, StoppedBy::Blocks);
     assert_eq!(summary.n_trials, 2 + 12);
@@ -95,10 +92,7 @@ fn what_cannot_run_or_fails_is_stored_as_that_and_not_tried_again() {
 
 #[test]
 fn an_optional_arm_that_does_not_start_is_absent_with_its_reason_and_the_run_goes_on() {
-    let scene = Scene::new(Script {
-        no_start: BTreeMap::from([("box", vec![0])]),
-        ..Script::default()
-    });
+    let scene = Scene::with(|script| script.no_start = [("box", vec![0])].into());
     let summary = scene.execute(&study()).unwrap();
     assert_eq!(summary.n_trials, 12);
     let arms = scene.stored().arms;
@@ -126,28 +120,17 @@ fn an_optional_arm_that_does_not_start_is_absent_with_its_reason_and_the_run_goe
 
 #[test]
 fn an_arm_that_does_not_start_again_is_given_up_from_that_launch_on() {
-    let scene = Scene::new(Script {
-        no_start: BTreeMap::from([("box", vec![1])]),
-        ..Script::default()
-    });
+    let scene = Scene::with(|script| script.no_start = [("box", vec![1])].into());
     let summary = scene.execute(&study()).unwrap();
     assert_eq!(summary.n_trials, 18 - 2);
     let stored = scene.stored();
     assert!(stored.arms[2].available && stored.arms[2].reason.is_some());
-    assert!(
-        stored
-            .remarks
-            .iter()
-            .any(|remark| remark.text.contains("given up in block 2"))
-    );
+    assert!(scene.is_remarked("given up in block 2"));
 }
 
 #[test]
 fn an_arm_asked_for_by_name_that_cannot_be_used_ends_the_run_before_anything_is_prepared() {
-    let scene = Scene::new(Script {
-        absent: vec!["other"],
-        ..Script::default()
-    });
+    let scene = Scene::with(|script| script.absent = vec!["other"]);
     let mut study = study();
     study.arms[2].driver = "other".into();
     study.arms[2].required = true;
@@ -173,10 +156,7 @@ fn an_arm_asked_for_by_name_that_cannot_be_used_ends_the_run_before_anything_is_
 #[test]
 fn a_required_arm_that_does_not_start_ends_the_run_and_the_others_are_removed() {
     for (arm, index) in [("box", 2), ("host", 0)] {
-        let scene = Scene::new(Script {
-            no_start: BTreeMap::from([(arm, vec![0])]),
-            ..Script::default()
-        });
+        let scene = Scene::with(|script| script.no_start = [(arm, vec![0])].into());
         let mut study = study();
         study.arms[index].required = arm == "box";
         let error = scene.execute(&study).unwrap_err();
@@ -201,10 +181,7 @@ fn a_baseline_that_is_lost_ends_the_run_and_keeps_what_was_measured() {
 
 #[test]
 fn an_agent_of_another_build_is_refused() {
-    let scene = Scene::new(Script {
-        other_build: vec!["box"],
-        ..Script::default()
-    });
+    let scene = Scene::with(|script| script.other_build = vec!["box"]);
     let summary = scene.execute(&study()).unwrap();
     assert!(summary.absent[0].1.contains("`build-0`"), "{summary:?}");
     scene.assert_all_removed();

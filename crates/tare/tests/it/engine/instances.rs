@@ -139,10 +139,7 @@ fn an_instance_that_fails_before_it_is_ready_keeps_the_others_from_starting() {
 
 #[test]
 fn a_call_that_no_instance_can_run_is_unavailable_and_not_failed() {
-    let scene = Scene::new(Script {
-        always: BTreeMap::from([("box", Act::Unavailable)]),
-        ..Script::default()
-    });
+    let scene = Scene::with(|script| script.always = [("box", Act::Unavailable)].into());
     scene
         .execute(&one_block(several("w0", 2, Spread::Processes)))
         .unwrap();
@@ -217,10 +214,7 @@ fn an_environment_that_dies_at_work_is_started_again_with_all_beside_it() {
 
 #[test]
 fn too_few_environments_are_unavailable_where_they_are_needed_and_nowhere_else() {
-    let scene = Scene::new(Script {
-        no_start: BTreeMap::from([("box", vec![2])]),
-        ..Script::default()
-    });
+    let scene = Scene::with(|script| script.no_start = [("box", vec![2])].into());
     let mut study = one_block(several("w0", 3, Spread::Environments));
     study.workloads.push(several("w1", 2, Spread::Environments));
     scene.execute(&study).unwrap();
@@ -243,10 +237,7 @@ fn too_few_environments_are_unavailable_where_they_are_needed_and_nowhere_else()
 
 #[test]
 fn one_of_three_that_hangs_while_it_starts_is_waited_for_once_and_the_two_go_on() {
-    let scene = Scene::new(Script {
-        never_up: BTreeMap::from([("box", vec![1])]),
-        ..Script::default()
-    });
+    let scene = Scene::with(|script| script.never_up = [("box", vec![1])].into());
     let mut study = one_block(several("w0", 3, Spread::Environments));
     study.workloads.push(spec("w1", None));
     (study.blocks_max, study.blocks_per_launch) = (4, 4);

@@ -60,6 +60,13 @@ fn several(id: &str, instances: u32, spread: Spread) -> WorkloadSpec {
     }
 }
 
+/// The same act in every arm.
+fn everywhere(act: &Act) -> BTreeMap<&'static str, Act> {
+    ["host", A_PRIME, "box"]
+        .map(|arm| (arm, act.clone()))
+        .into()
+}
+
 struct Scene {
     stage: &'static Stage,
     folder: tempfile::TempDir,
@@ -75,10 +82,14 @@ impl Scene {
 
     /// In which requests to run have these acts, by arm and number.
     fn acting<const N: usize>(acts: [((&'static str, u32), Act); N]) -> Self {
-        Self::new(Script {
-            acts: acts.into(),
-            ..Script::default()
-        })
+        Self::with(|script| script.acts = acts.into())
+    }
+
+    /// By a script that differs from the plain one in this.
+    fn with(change: impl FnOnce(&mut Script)) -> Self {
+        let mut script = Script::default();
+        change(&mut script);
+        Self::new(script)
     }
 
     fn path(&self) -> PathBuf {
@@ -136,6 +147,25 @@ impl Scene {
     fn n_logged(&self, line: &str) -> usize {
         let log = self.stage.log();
         log.iter().filter(|logged| *logged == line).count()
+    }
+
+    /// How many lines of the log are such.
+    fn n_lines(&self, is_such: impl Fn(&str) -> bool) -> usize {
+        let log = self.stage.log();
+        log.iter().filter(|line| is_such(line)).count()
+    }
+
+    /// Whether a remark of the run says this.
+    fn is_remarked(&self, words: &str) -> bool {
+        let remarks = self.stored().remarks;
+        remarks.iter().any(|remark| remark.text.contains(words))
+    }
+
+    /// Which workloads ended, and after how many blocks.
+    fn workload_ends(&self) -> Vec<(u32, u32)> {
+        let ends = self.stored().workload_ends.into_iter();
+        ends.map(|end| (end.workload_index, end.after_blocks))
+            .collect()
     }
 
     /// Everything that was started has been stopped, and everything prepared removed.

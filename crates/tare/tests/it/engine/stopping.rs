@@ -34,12 +34,7 @@ fn a_workload_that_is_precise_enough_is_left_out_and_the_run_ends_with_the_last(
     assert_eq!(summary.n_trials, 3 * (10 + 20));
     assert_eq!(summary.n_blocks, 20);
     let stored = scene.stored();
-    let ends: Vec<(u32, u32)> = stored
-        .workload_ends
-        .iter()
-        .map(|end| (end.workload_index, end.after_blocks))
-        .collect();
-    assert_eq!(ends, [(0, 10), (1, 20)]);
+    assert_eq!(scene.workload_ends(), [(0, 10), (1, 20)]);
     assert!(
         stored
             .records
@@ -115,14 +110,7 @@ fn trials_that_are_void_make_no_workload_precise_enough() {
 
 #[test]
 fn a_block_that_would_not_end_within_the_budget_is_not_begun() {
-    let scene = Scene::new(Script {
-        always: BTreeMap::from([
-            ("host", Act::Done(10_000_000)),
-            (A_PRIME, Act::Done(10_000_000)),
-            ("box", Act::Done(10_000_000)),
-        ]),
-        ..Script::default()
-    });
+    let scene = Scene::with(|script| script.always = everywhere(&Act::Done(10_000_000)));
     let mut study = study();
     study.blocks_max = 1_000;
     study.blocks_per_launch = 4;
@@ -228,13 +216,7 @@ fn a_workload_that_would_keep_the_others_from_their_blocks_is_left_out_and_told(
     let summary = scene.execute(&study).unwrap();
     assert_eq!(summary.stopped_by, StoppedBy::Blocks);
     assert_eq!(summary.n_trials, 3 * (1 + 8));
-    let stored = scene.stored();
-    let ends: Vec<(u32, u32)> = stored
-        .workload_ends
-        .iter()
-        .map(|end| (end.workload_index, end.after_blocks))
-        .collect();
-    assert_eq!(ends, [(0, 1)]);
+    assert_eq!(scene.workload_ends(), [(0, 1)]);
     scene.assert_said(&["`w0` is left out after 1 block: it takes 0.9 s"]);
 }
 
