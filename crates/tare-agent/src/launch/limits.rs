@@ -179,44 +179,17 @@ mod tests {
 
     #[test]
     fn limits_that_no_machine_can_keep_are_refused_with_what_it_could() {
-        let cases = [
-            (
-                Limits {
-                    cpus: Some(1e6),
-                    ..Limits::default()
-                },
-                "cpus",
-            ),
-            (
-                Limits {
-                    cpus: Some(0.001),
-                    ..Limits::default()
-                },
-                "cpus",
-            ),
-            (
-                Limits {
-                    cpus: Some(f64::NAN),
-                    ..Limits::default()
-                },
-                "cpus",
-            ),
-            (
-                Limits {
-                    memory_bytes: Some(1),
-                    ..Limits::default()
-                },
-                "memory",
-            ),
-            (
-                Limits {
-                    pids: Some(0),
-                    ..Limits::default()
-                },
-                "pids",
-            ),
+        type Case = (&'static str, fn(&mut Limits));
+        let cases: [Case; 5] = [
+            ("cpus", |limits| limits.cpus = Some(1e6)),
+            ("cpus", |limits| limits.cpus = Some(0.001)),
+            ("cpus", |limits| limits.cpus = Some(f64::NAN)),
+            ("memory", |limits| limits.memory_bytes = Some(1)),
+            ("pids", |limits| limits.pids = Some(0)),
         ];
-        for (limits, what) in cases {
+        for (what, ask) in cases {
+            let mut limits = Limits::default();
+            ask(&mut limits);
             let error = check(&limits).unwrap_err();
             assert!(error.step.ends_with(what), "{error}");
             assert!(error.hint.is_some());

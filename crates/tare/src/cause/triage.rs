@@ -372,58 +372,39 @@ mod tests {
     #[test]
     fn each_row_of_the_table_leads_to_its_family() {
         let base = usage(1.0, 0.8, 0.1);
-        let rows: [(Family, Usage); 11] = [
+        let slow = |user, sys, change: fn(&mut Usage)| {
+            let mut arm = usage(2.0, user, sys);
+            change(&mut arm);
+            arm
+        };
+        let spin = |it: &mut Usage| (it.nivcsw, it.threads) = (Some(200.0), Some(8.0));
+        let rows = [
             (
                 Family::Quota,
-                Usage {
-                    throttled_ns: Some(1e9),
-                    ..usage(2.0, 0.8, 0.1)
-                },
+                slow(0.8, 0.1, |it| it.throttled_ns = Some(1e9)),
             ),
             (
                 Family::Contention,
-                Usage {
-                    run_delay_ns: Some(0.9e9),
-                    ..usage(2.0, 0.8, 0.1)
-                },
+                slow(0.8, 0.1, |it| it.run_delay_ns = Some(0.9e9)),
             ),
             (
                 Family::Steal,
-                Usage {
-                    steal_ns: Some(0.9e9),
-                    ..usage(2.0, 0.8, 0.1)
-                },
+                slow(0.8, 0.1, |it| it.steal_ns = Some(0.9e9)),
             ),
-            (
-                Family::Spin,
-                Usage {
-                    nivcsw: Some(200.0),
-                    threads: Some(8.0),
-                    ..usage(2.0, 1.9, 0.1)
-                },
-            ),
+            (Family::Spin, slow(1.9, 0.1, spin)),
             (Family::OtherCode, usage(2.0, 1.8, 0.1)),
             (Family::CostlierCalls, usage(2.0, 0.8, 1.0)),
             (
                 Family::MoreCalls,
-                Usage {
-                    calls: Some(9000.0),
-                    ..usage(2.0, 0.8, 1.0)
-                },
+                slow(0.8, 1.0, |it| it.calls = Some(9000.0)),
             ),
             (
                 Family::Faults,
-                Usage {
-                    minflt: Some(90_000.0),
-                    ..usage(2.0, 0.8, 1.0)
-                },
+                slow(0.8, 1.0, |it| it.minflt = Some(90_000.0)),
             ),
             (
                 Family::Device,
-                Usage {
-                    read_bytes: Some(1e8),
-                    ..usage(2.0, 0.7, 0.1)
-                },
+                slow(0.7, 0.1, |it| it.read_bytes = Some(1e8)),
             ),
             (Family::Waiting, usage(2.0, 0.8, 0.1)),
             (Family::Faster, usage(0.7, 0.5, 0.1)),

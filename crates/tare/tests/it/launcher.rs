@@ -317,45 +317,24 @@ fn limits_stand_in_the_cgroups_as_they_were_asked_for() {
     assert_eq!(&lines[1..], ["0", "104857600", "50"], "{text}");
 }
 
+/// The step that refuses a limit, and the limit.
+type Refused = (&'static str, fn(&mut Limits));
+
 #[test]
 fn a_limit_that_cannot_be_kept_is_refused_with_the_step_and_a_hint() {
     let Some((_turn, world)) = roots("refusal") else {
         return;
     };
     let before = Snapshot::take(&world);
-    let impossible = [
-        (
-            Limits {
-                cpuset: Some("99".into()),
-                ..Limits::default()
-            },
-            "limit cpuset",
-        ),
-        (
-            Limits {
-                memory_bytes: Some(1),
-                ..Limits::default()
-            },
-            "limit memory",
-        ),
-        (
-            Limits {
-                cpus: Some(4096.0),
-                ..Limits::default()
-            },
-            "limit cpus",
-        ),
-        (
-            Limits {
-                pids: Some(1),
-                ..Limits::default()
-            },
-            "limit pids",
-        ),
+    let impossible: [Refused; 4] = [
+        ("limit cpuset", |limits| limits.cpuset = Some("99".into())),
+        ("limit memory", |limits| limits.memory_bytes = Some(1)),
+        ("limit cpus", |limits| limits.cpus = Some(4096.0)),
+        ("limit pids", |limits| limits.pids = Some(1)),
     ];
-    for (limits, step) in impossible {
+    for (step, ask) in impossible {
         let mut spec = shell(&world, "true");
-        spec.limits = limits;
+        ask(&mut spec.limits);
         let (output, report) = launch(&world, &spec);
         assert_eq!(output.status.code(), Some(REFUSED_STATUS));
         let error = report.error.unwrap();
