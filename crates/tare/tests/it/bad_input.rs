@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::product::{Product, has_docker, is_root, with_own_mounts, words};
+use crate::product::{Ended, Product, has_docker, is_root, with_own_mounts, words};
 use crate::world::skip;
 
 const STUDY: &str = r#"id = "mine"
@@ -128,10 +128,7 @@ fn a_mistake_in_a_study_is_shown_with_its_line_and_a_caret() {
 fn a_study_of_ones_own_is_measured() {
     let product = Product::new();
     product.file("study.toml", STUDY);
-    let dossier = product
-        .run(["run", "study.toml", "--json", "-"])
-        .expect(0)
-        .json();
+    let dossier = product.dossier(["run", "study.toml"]);
     assert_eq!(dossier["study"]["id"], "mine");
     assert_eq!(dossier["cost"]["trials"], 4);
     product.assert_nothing_left();
@@ -219,21 +216,19 @@ fn an_agent_that_is_none_is_refused_before_anything_is_made() {
     }
 }
 
-/// A command with no Docker engine where its host variable says.
-pub(crate) fn without_docker(product: &Product, arguments: &[&str]) -> Command {
+/// Runs a command with no Docker engine where its host variable says; it ends with this status.
+pub(crate) fn without_docker(product: &Product, arguments: &[&str], status: i32) -> Ended {
     let mut command = product.command(arguments);
     let socket = format!("unix://{}/no.sock", product.folder().display());
     command.env("DOCKER_HOST", socket);
-    command
+    product.finish(command).expect(status)
 }
 
 #[test]
 fn an_engine_that_was_asked_for_and_is_not_there_is_an_error_with_a_hint() {
     let product = Product::new();
     let arguments = words("run --env docker --workload getppid --blocks 1");
-    let ended = product
-        .finish(without_docker(&product, arguments))
-        .expect(3);
+    let ended = without_docker(&product, arguments, 3);
     assert!(
         ended.stderr.contains("`docker` could not be started"),
         "{ended}"
@@ -247,9 +242,7 @@ fn an_engine_that_was_asked_for_and_is_not_there_is_an_error_with_a_hint() {
 fn an_engine_that_was_not_asked_for_is_reported_and_the_run_goes_on() {
     let product = Product::new();
     let arguments = words("run --workload getppid --blocks 1 --json -");
-    let ended = product
-        .finish(without_docker(&product, arguments))
-        .expect(0);
+    let ended = without_docker(&product, arguments, 0);
     assert!(
         ended.stderr.contains("docker: not available here"),
         "{ended}"

@@ -6,7 +6,7 @@ use tare::env::container::Container;
 use tare::env::{Driver, EnvError, Environment, StartMode};
 use tare_model::{ArmId, Params, Reason};
 
-use crate::contract::contract;
+use crate::contract::{a_dropped_instance_is_removed, contract};
 use crate::talk::inner_facts;
 use crate::world::{Snapshot, World, skip, turn_where};
 
@@ -133,11 +133,7 @@ fn an_instance_that_was_dropped_without_being_stopped_is_removed_with_its_enviro
     let Some((_turn, world)) = turn_where("dropped", is_available) else {
         return;
     };
-    let before = Snapshot::take(&world);
-    let mut environment = configure(&Params::new());
-    drop(environment.start(&world.cx(), StartMode::Resident).unwrap());
-    environment.remove(&world.cx()).unwrap();
-    before.assert_restored(&world, "remove");
+    a_dropped_instance_is_removed(&world, || configure(&Params::new()));
 }
 
 #[test]

@@ -17,6 +17,18 @@ use crate::world::{Snapshot, World, labelled, note_contract, note_skipped_contra
 /// Far more than any answer takes; passing it means a hang.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
+/// An instance that was dropped without being stopped is removed with its environment.
+pub(crate) fn a_dropped_instance_is_removed(
+    world: &World,
+    configure: impl FnOnce() -> Box<dyn Environment>,
+) {
+    let before = Snapshot::take(world);
+    let mut environment = configure();
+    drop(environment.start(&world.cx(), StartMode::Resident).unwrap());
+    environment.remove(&world.cx()).unwrap();
+    before.assert_restored(world, "remove");
+}
+
 /// Runs the whole contract with these settings; prints why and returns where the driver is absent.
 pub(crate) fn contract(driver: &dyn Driver, settings: &Params) {
     let _turn = turn();

@@ -112,7 +112,7 @@ fn a_studys_commands_take_turns_unless_a_look_at_them_speaks_against_it() {
     );
     product.file("sleeps.toml", study("[\"sleep\", \"0.1\"]"));
     let run = |file: &str| {
-        let dossier = product.run(["run", file, "--json", "-"]).expect(0).json();
+        let dossier = product.dossier(["run", file]);
         assert_valid_dossier(&dossier);
         product.assert_nothing_left();
         dossier

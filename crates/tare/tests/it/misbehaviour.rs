@@ -44,10 +44,7 @@ fn failures(dossier: &Value, workload: &str) -> (u64, Vec<String>, Vec<String>) 
 fn measure(workload: &str) -> (Product, Value) {
     let product = Product::with_agent(broken_agent());
     product.file("study.toml", study(workload));
-    let dossier = product
-        .run(["run", "study.toml", "--json", "-"])
-        .expect(0)
-        .json();
+    let dossier = product.dossier(["run", "study.toml"]);
     assert_valid_dossier(&dossier);
     product.assert_nothing_left();
     (product, dossier)

@@ -39,10 +39,7 @@ fn every_probe_of_the_system_is_measured_on_the_host_and_in_the_container() {
         study.extend(["[[workload]]\nid = \"", id, "\"\npath = \"", path, "\"\n"]);
     }
     product.file("os.toml", &study);
-    let dossier = product
-        .run(["run", "os.toml", "--json", "-"])
-        .expect(0)
-        .json();
+    let dossier = product.dossier(["run", "os.toml"]);
     assert_eq!(dossier["failures"], Value::Array(Vec::new()));
     let cells = dossier["cells"].as_array().unwrap();
     let ids = SINGLE.iter().chain(PAIRED.iter().map(|(id, _)| id));

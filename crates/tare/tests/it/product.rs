@@ -239,6 +239,12 @@ impl Product {
         self.finish(self.command(arguments))
     }
 
+    /// The dossier of a command that ends well.
+    pub(crate) fn dossier<const N: usize>(&self, arguments: [&str; N]) -> Value {
+        let arguments = arguments.into_iter().chain(["--json", "-"]);
+        self.run(arguments).expect(0).json()
+    }
+
     /// Runs a command to its end, within the limit.
     #[allow(
         clippy::unused_self,

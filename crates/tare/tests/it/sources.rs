@@ -131,9 +131,7 @@ fn a_study_of_which_half_the_arms_cannot_be_had_answers_for_the_others_and_tells
     let product = Product::new();
     let file = product.file("half.toml", HALF);
     let arguments = ["run", file.as_str(), "--blocks", "6", "--json", "-"];
-    let ended = product
-        .finish(without_docker(&product, &arguments))
-        .expect(0);
+    let ended = without_docker(&product, &arguments, 0);
     let dossier = ended.json();
     assert_valid_dossier(&dossier);
     let claims: Vec<(&str, &str)> = dossier["claims"]

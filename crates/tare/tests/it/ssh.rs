@@ -69,6 +69,14 @@ fn refusal(world: &World, server: &Server, settings: &Params) -> (EnvError, Stri
     (error, text, fix.unwrap_or_default())
 }
 
+/// Preparing an arm with this setting fails, says this word and advises that one.
+fn is_refused(world: &World, server: &Server, setting: (&str, &str), says: &str, advises: &str) {
+    let (name, value) = setting;
+    let (_, text, fix) = refusal(world, server, &server.settings().with(name, value));
+    assert!(text.contains(says), "{text}");
+    assert!(fix.contains(advises), "{fix}");
+}
+
 #[test]
 fn ssh_keeps_the_contract_of_drivers() {
     let Some(server) = Server::start(&Plan::default()) else {
@@ -256,22 +264,23 @@ fn a_host_that_cannot_be_reached_is_told_by_its_reason() {
     assert!(text.contains("Connection refused"), "{text}");
     assert!(fix.contains("port"), "{fix}");
 
-    let unknown = server.settings().with("host", "tare-test.invalid");
-    let (_, text, fix) = refusal(&world, &server, &unknown);
-    assert!(
-        text.contains("no machine has the name `tare-test.invalid`"),
-        "{text}"
-    );
-    assert!(fix.contains("ssh -G"), "{fix}");
-
-    let missing = server.settings().with("config", "/nonexistent/config");
-    let (_, text, _) = refusal(&world, &server, &missing);
-    assert!(text.contains("/nonexistent/config"), "{text}");
-
-    let no_key = server.settings().with("identity", "/nonexistent/key");
-    let (_, text, fix) = refusal(&world, &server, &no_key);
-    assert!(text.contains("/nonexistent/key"), "{text}");
-    assert!(fix.contains("identity"), "{fix}");
+    for (name, value, says, advises) in [
+        (
+            "host",
+            "tare-test.invalid",
+            "no machine has the name `tare-test.invalid`",
+            "ssh -G",
+        ),
+        ("config", "/nonexistent/config", "/nonexistent/config", ""),
+        (
+            "identity",
+            "/nonexistent/key",
+            "/nonexistent/key",
+            "identity",
+        ),
+    ] {
+        is_refused(&world, &server, (name, value), says, advises);
+    }
 }
 
 #[test]
@@ -409,10 +418,8 @@ fn a_folder_without_space_or_execution_or_permission_is_explained() {
     let Some(server) = Server::start(&Plan::default()) else {
         return;
     };
-    let nowhere = server.settings().with("folder", "/nonexistent/folder");
-    let (_, text, fix) = refusal(&world, &server, &nowhere);
-    assert!(text.contains("/nonexistent/folder"), "{text}");
-    assert!(fix.contains("folder ="), "{fix}");
+    let nowhere = "/nonexistent/folder";
+    is_refused(&world, &server, ("folder", nowhere), nowhere, "folder =");
 }
 
 #[test]

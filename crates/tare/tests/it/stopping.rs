@@ -50,10 +50,7 @@ fn stored(product: &Product) -> Stored {
 
 /// Goes on with the run and checks that it is the same one and whole.
 fn resume_and_check(product: &Product, before: &Stored, n_arms: usize) -> Value {
-    let dossier = product
-        .run(["run", "--resume", "--json", "-"])
-        .expect(0)
-        .json();
+    let dossier = product.dossier(["run", "--resume"]);
     crate::product::assert_valid_dossier(&dossier);
     assert_eq!(dossier["complete"], true);
     let after = stored(product);

@@ -155,10 +155,7 @@ fn assert_measured(driver: &str, settings: &str, workloads: &[&str], metrics: &[
         study.extend(["[[workload]]\n", lines, "\n"]);
     }
     product.file("tools.toml", &study);
-    let dossier = product
-        .run(["run", "tools.toml", "--json", "-"])
-        .expect(0)
-        .json();
+    let dossier = product.dossier(["run", "tools.toml"]);
     assert_eq!(dossier["failures"], Value::Array(Vec::new()));
     let cells = dossier["cells"].as_array().unwrap();
     for metric in metrics {

@@ -25,6 +25,11 @@ fn has(tool: &str) -> bool {
     is_there
 }
 
+/// A workload with these parameters.
+fn workload(id: &str, params: &str) -> String {
+    format!("[[workload]]\nid = \"{id}\"\nparams = {{ {params} }}\n")
+}
+
 /// Runs a study of `workloads` in `arms` and gives its dossier.
 fn run(arms: &[&str], workloads: &str) -> Value {
     run_and_show(arms, workloads).0
@@ -104,8 +109,10 @@ fn fio_is_measured_wherever_it_runs() {
     // Docker's filter of system calls has no io_uring.
     let dossier = run(
         &arms,
-        "[[workload]]\nid = \"fio\"\n\
-         params = { rw = \"randrw\", ioengine = \"psync\", size = \"4m\", runtime = \"200ms\" }\n",
+        &workload(
+            "fio",
+            "rw = \"randrw\", ioengine = \"psync\", size = \"4m\", runtime = \"200ms\"",
+        ),
     );
     for kind in ["read", "write"] {
         for what in ["-p99.time", ".rate", ".throughput", ".time"] {
@@ -129,8 +136,10 @@ fn an_engine_that_is_synchronous_here_is_labelled_with_its_effective_depth() {
     }
     let (dossier, shown) = run_and_show(
         &["host", "container"],
-        "[[workload]]\nid = \"fio\"\nparams = { ioengine = \"libaio\", direct = 0, iodepth = 32, \
-         size = \"4m\", runtime = \"100ms\" }\n",
+        &workload(
+            "fio",
+            "ioengine = \"libaio\", direct = 0, iodepth = 32, size = \"4m\", runtime = \"100ms\"",
+        ),
     );
     let cells = cells(&dossier, "disk.fio-read.rate");
     assert_eq!(cells.len(), 1, "{:#}", dossier["failures"]);
@@ -191,8 +200,10 @@ fn iozone_is_measured_wherever_it_runs() {
     let arms = environments();
     let dossier = run(
         &arms,
-        "[[workload]]\nid = \"iozone\"\n\
-         params = { tests = \"random\", size = \"2m\", record = \"64k\", direct = 0, fsync = 0 }\n",
+        &workload(
+            "iozone",
+            "tests = \"random\", size = \"2m\", record = \"64k\", direct = 0, fsync = 0",
+        ),
     );
     for test in ["write", "rewrite", "random-read", "random-write"] {
         let metric = format!("disk.iozone-{test}.throughput");
@@ -210,8 +221,10 @@ fn iozone_on_a_file_of_64_kib_is_labelled_as_the_page_cache_and_as_short_against
     }
     let (dossier, shown) = run_and_show(
         &environments(),
-        "[[workload]]\nid = \"iozone\"\n\
-         params = { size = \"64k\", record = \"64k\", direct = 0, fsync = 0 }\n",
+        &workload(
+            "iozone",
+            "size = \"64k\", record = \"64k\", direct = 0, fsync = 0",
+        ),
     );
     for cell in cells(&dossier, "disk.iozone-reread.throughput") {
         let cached = flag(cell, "page-cache").unwrap();

@@ -11,6 +11,7 @@ use tare_model::Params;
 use tare_model::wire::Request;
 
 use super::{LIMIT, configure, each_runtime, facts, is_available, look, runsc, with};
+use crate::contract::a_dropped_instance_is_removed;
 use crate::world::{Snapshot, World, labelled, skip, system_mounts, turn, turn_where, wait_until};
 
 /// A runtime that is a script.
@@ -223,11 +224,7 @@ fn an_instance_that_was_dropped_is_removed_with_its_environment() {
     let Some((_turn, world)) = turn_where("dropped", |world| is_available(world, "runc")) else {
         return;
     };
-    let before = Snapshot::take(&world);
-    let mut environment = configure(&Params::new());
-    drop(environment.start(&world.cx(), StartMode::Resident).unwrap());
-    environment.remove(&world.cx()).unwrap();
-    before.assert_restored(&world, "remove");
+    a_dropped_instance_is_removed(&world, || configure(&Params::new()));
 }
 
 /// Set where a test's body runs in a child process of another test.
