@@ -32,9 +32,9 @@ pub(super) fn judged(rule: &Rule, look: &Look<'_>) -> Option<DossierOwnNumbers> 
     (decides && !ratios.is_empty()).then(|| DossierOwnNumbers {
         holds: outcome == ClaimVerdict::Holds,
         because: format!(
-            "× {}, and of {n} {} was claimed, which {holds} are",
-            shown.join(", "),
-            wanted(bounds)
+            "{holds} of {n} are {}: × {}",
+            wanted(bounds),
+            shown.join(", ")
         ),
     })
 }

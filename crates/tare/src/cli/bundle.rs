@@ -241,7 +241,7 @@ impl Replay {
             } else {
                 "every number is the same"
             };
-            output::data(&format!(
+            output::text(&format!(
                 "run {}: {n} numbers derived again from {} of raw output; {how}\n",
                 dossier.run,
                 tare_model::unit::bytes(bundle.entry(STORE).unwrap_or_default().len() as f64)
@@ -249,7 +249,7 @@ impl Replay {
             return Ok(Exit::Done);
         }
         let shown: Vec<String> = differences.iter().take(10).cloned().collect();
-        output::data(&format!("{}\n", shown.join("\n")))?;
+        output::text(&format!("{}\n", shown.join("\n")))?;
         Err(Failed::new(
             Exit::Finding,
             format!(

@@ -52,7 +52,7 @@ fn sweep(session: &Session, state: &Path, dead: &[RunId]) -> Result<Exit, Failed
                 Ok(removed) => {
                     n_removed += removed.len();
                     for line in removed {
-                        output::data(&format!(
+                        output::text(&format!(
                             "{run}: {}: {}\n",
                             driver.id(),
                             output::printable(&line)
@@ -68,7 +68,7 @@ fn sweep(session: &Session, state: &Path, dead: &[RunId]) -> Result<Exit, Failed
         match owner.remove() {
             Ok(()) => {
                 n_removed += 1;
-                output::data(&format!("{run}: its folder\n"))?;
+                output::text(&format!("{run}: its folder\n"))?;
             }
             Err(error) => problems.push(format!("{run}: {error}")),
         }

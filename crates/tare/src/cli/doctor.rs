@@ -56,7 +56,7 @@ impl Doctor {
         if self.json {
             output::data(&format!("{:#}\n", as_json(&found, &noise, &facts)))?;
         } else {
-            output::data(&as_text(&found, &noise, &facts))?;
+            output::text(&as_text(&found, &noise, &facts))?;
         }
         Ok(Exit::Done)
     }

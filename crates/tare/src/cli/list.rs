@@ -67,7 +67,7 @@ impl List {
                 causes(output::style())
             ));
         }
-        output::data(&parts.join("\n"))?;
+        output::text(&parts.join("\n"))?;
         Ok(Exit::Done)
     }
 }

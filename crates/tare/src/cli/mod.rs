@@ -185,7 +185,7 @@ pub fn main() -> ExitCode {
             } else {
                 Exit::Done
             };
-            let _ = error.print();
+            output::usage(&error);
             return ExitCode::from(exit as u8);
         }
     };

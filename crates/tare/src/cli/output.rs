@@ -1,5 +1,6 @@
 //! Standard output and standard error, and the text that may go there.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -8,9 +9,17 @@ use tare_model::dossier::Dossier;
 
 use super::{Exit, Failed};
 use crate::cx::files;
-use crate::report::{self, terminal::harmless};
+use crate::report::{
+    self,
+    terminal::{harmless, plain},
+};
 
-/// Writes data to standard output.
+/// Writes what a person reads to standard output, in letters that the locale has.
+pub fn text(text: &str) -> io::Result<()> {
+    data(&readable(text))
+}
+
+/// Writes data to standard output, as it is.
 pub fn data(text: &str) -> io::Result<()> {
     let mut stdout = anstream::stdout().lock();
     stdout.write_all(text.as_bytes())?;
@@ -69,7 +78,27 @@ pub fn is_terminal() -> bool {
 /// Tells the reader something on standard error.
 pub fn tell(text: &str) {
     // Nobody is left to be told that standard error is closed.
-    let _ = writeln!(anstream::stderr().lock(), "{text}");
+    let _ = writeln!(anstream::stderr().lock(), "{}", readable(text));
+}
+
+/// Help and version on standard output, and what was wrong with a command line on standard error.
+pub fn usage(told: &clap::Error) {
+    let drawn = told.render().ansi().to_string();
+    if told.use_stderr() {
+        tell(drawn.trim_end());
+    } else {
+        // Nobody is left to be told that standard output is closed.
+        let _ = text(&drawn);
+    }
+}
+
+/// `text` in letters that the locale has.
+pub fn readable(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() || has_unicode() {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(plain(text))
+    }
 }
 
 /// Prints why a command ended, with its hint.
@@ -85,14 +114,18 @@ pub fn wants_colour() -> bool {
     is_terminal() && crate::cx::vars::text("NO_COLOR").is_none()
 }
 
-/// Whether the locale's letters are those of Unicode; a locale that says nothing is taken at its word only where it is
-/// the plain one by name.
-fn has_unicode() -> bool {
+/// Whether the locale's letters are those of Unicode. Where no locale is set they are taken to be: nobody chose others.
+pub fn has_unicode() -> bool {
     let set = |name| crate::cx::vars::text(name).filter(|text| !text.is_empty());
     let locale = set("LC_ALL")
         .or_else(|| set("LC_CTYPE"))
         .or_else(|| set("LANG"));
-    !locale.is_some_and(|locale| matches!(locale.as_str(), "C" | "POSIX"))
+    locale.is_none_or(|locale| is_of_unicode(&locale))
+}
+
+fn is_of_unicode(locale: &str) -> bool {
+    let locale = locale.to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
 }
 
 /// Columns to draw in: `COLUMNS`, which shells seldom pass on, else those of the terminal that standard output is,
@@ -106,7 +139,12 @@ pub fn width() -> usize {
         size.map(|(width, _)| usize::from(width.0))
             .filter(|width| *width > 0)
     };
-    asked.or_else(of_terminal).unwrap_or(100).clamp(20, 200)
+    let columns = asked.or_else(of_terminal).unwrap_or(100).clamp(20, 200);
+    if has_unicode() {
+        return columns;
+    }
+    // Plain letters in place of others may take more room.
+    columns - columns / 20
 }
 
 /// How to draw on this standard output.
@@ -114,7 +152,6 @@ pub fn style() -> crate::report::terminal::Style {
     crate::report::terminal::Style {
         width: width(),
         colour: wants_colour(),
-        unicode: has_unicode(),
     }
 }
 
@@ -161,6 +198,21 @@ mod tests {
     fn text_from_elsewhere_cannot_steer_the_terminal() {
         assert_eq!(printable("a\u{1b}[31mb\u{7}"), "a\\u{1b}[31mb\\u{7}");
         assert_eq!(printable("a\nb\u{202e}c"), "a\nb\\u{202e}c");
+    }
+
+    #[test]
+    fn a_locale_has_unicode_where_its_name_says_so() {
+        for (locale, is) in [
+            ("C", false),
+            ("POSIX", false),
+            ("de_DE.ISO-8859-1", false),
+            ("en_US", false),
+            ("C.UTF-8", true),
+            ("en_GB.utf8", true),
+            ("UTF-8", true),
+        ] {
+            assert_eq!(is_of_unicode(locale), is, "{locale}");
+        }
     }
 
     #[test]

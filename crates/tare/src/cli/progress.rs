@@ -29,10 +29,23 @@ impl Progress {
         };
         let bar = ProgressBar::with_draw_target(None, target);
         // Until the first trial is done there is nothing to count.
-        if let Ok(style) = ProgressStyle::with_template("{msg}") {
-            bar.set_style(style);
+        let progress = Self { bar, is_terminal };
+        progress.draw_as("{msg}");
+        progress
+    }
+
+    fn draw_as(&self, template: &str) {
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            self.bar.set_style(if output::has_unicode() {
+                style
+            } else {
+                style.progress_chars("##-")
+            });
         }
-        Self { bar, is_terminal }
+    }
+
+    fn say(&self, text: &str) {
+        self.bar.set_message(output::readable(text).into_owned());
     }
 
     /// Removes the bar.
@@ -54,7 +67,7 @@ impl Observer for Progress {
     fn event(&self, event: &Event) {
         match event {
             Event::Starting { arm, what } => {
-                self.bar.set_message(format!("{what} {}", called(arm)));
+                self.say(&format!("{what} {}", called(arm)));
             }
             Event::Absent { arm, reason } => {
                 self.remark(&format!("{arm}: not available here: {reason}"));
@@ -67,32 +80,26 @@ impl Observer for Progress {
                 arm,
                 ..
             } => {
-                if self.bar.length().is_none()
-                    && let Ok(style) =
-                        ProgressStyle::with_template("{bar:24} {pos}/{len} trials  {wide_msg}")
-                {
-                    self.bar.set_style(style);
+                if self.bar.length().is_none() {
+                    self.draw_as("{bar:24} {pos}/{len} trials  {wide_msg}");
                 }
                 self.bar.update(|state| {
                     state.set_len(u64::from(done + left));
                     state.set_pos(u64::from(*done));
                 });
-                self.bar.set_message(format!(
+                self.say(&format!(
                     "about {} left; {workload} in {} done",
                     seconds(*left_ns),
                     called(arm)
                 ));
             }
             Event::SoFar(text) => {
-                if let Ok(style) = ProgressStyle::with_template(
-                    "{bar:24} {pos}/{len} trials  {wide_msg}\n{prefix}",
-                ) {
-                    self.bar.set_style(style);
-                }
-                self.bar.set_prefix(output::printable(text));
+                self.draw_as("{bar:24} {pos}/{len} trials  {wide_msg}\n{prefix}");
+                let text = output::printable(text);
+                self.bar.set_prefix(output::readable(&text).into_owned());
             }
             Event::Remark(text) => self.remark(text),
-            Event::Removing => self.bar.set_message("removing what was started"),
+            Event::Removing => self.say("removing what was started"),
         }
     }
 }

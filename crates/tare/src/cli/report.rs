@@ -88,6 +88,7 @@ fn write(
     match format.make(&material) {
         Made::Text(text) => match to {
             Some(file) => files::write_output(file, text.as_bytes())?,
+            None if format.is_for_terminals => output::text(&text)?,
             None => output::data(&text)?,
         },
         Made::Bytes(bytes) => match to {

@@ -391,7 +391,7 @@ impl Run {
             text.push('\n');
             text.push_str(&again.told(dossier));
         }
-        Ok(output::data(&text)?)
+        Ok(output::text(&text)?)
     }
 }
 

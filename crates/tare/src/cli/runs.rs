@@ -12,9 +12,12 @@ use crate::store::{RunLine, Store};
 
 #[derive(Debug, Args)]
 pub(crate) struct Runs {
-    /// As JSON.
+    /// As JSON, every run by itself.
     #[arg(long)]
     json: bool,
+    /// Every run by itself, also those that came before another in one answer of `tare why`.
+    #[arg(long)]
+    all: bool,
 }
 
 impl Runs {
@@ -43,12 +46,34 @@ impl Runs {
             ]
             .map(str::to_owned)
             .to_vec();
+            let runs = if self.all { runs } else { answers(runs) };
             let rows: Vec<Vec<String>> =
                 std::iter::once(head).chain(runs.iter().map(row)).collect();
-            output::data(&output::columns(&rows))?;
+            output::text(&output::columns(&rows))?;
         }
         Ok(Exit::Done)
     }
+}
+
+/// One line an answer, under the name of its last run: of runs, the newest first, those that came before another of
+/// the same study are counted with that.
+pub(super) fn answers(runs: Vec<RunLine>) -> Vec<RunLine> {
+    let mut answers: Vec<RunLine> = Vec::new();
+    for run in runs {
+        let later = answers.iter_mut().find(|later| {
+            later.study == run.study && later.before.as_deref() == Some(run.id.as_str())
+        });
+        match later {
+            Some(later) => {
+                later.started_unix_ns = run.started_unix_ns;
+                later.n_trials += run.n_trials;
+                later.wall_ns += run.wall_ns;
+                later.before = run.before;
+            }
+            None => answers.push(run),
+        }
+    }
+    answers
 }
 
 fn row(run: &RunLine) -> Vec<String> {
@@ -100,9 +125,8 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_run_says_what_it_is_about_in_one_short_line() {
-        let mut line = RunLine {
+    fn line() -> RunLine {
+        RunLine {
             id: RunId::new("r").unwrap(),
             study: "why".to_owned(),
             title: "the command on the host and inside".to_owned(),
@@ -111,11 +135,48 @@ mod tests {
                 .to_vec(),
             command: Some(["python3", "app.py"].map(str::to_owned).to_vec()),
             workloads: vec!["user-command".to_owned()],
+            before: None,
             started_unix_ns: 0,
             n_trials: 1,
             stopped_by: None,
             wall_ns: 0,
+        }
+    }
+
+    #[test]
+    fn an_answer_is_one_line_however_many_runs_it_took() {
+        let of = |id: &str, study: &str, before: Option<&str>, at| RunLine {
+            id: RunId::new(id).unwrap(),
+            study: study.to_owned(),
+            before: before.map(str::to_owned),
+            started_unix_ns: at,
+            ..line()
         };
+        let runs = vec![
+            of("proof", "proof", Some("other"), 5),
+            of("c", "why", Some("b"), 4),
+            of("other", "quick", None, 3),
+            of("b", "why", Some("a"), 2),
+            of("gone", "why", Some("no-such"), 1),
+            of("a", "why", Some("c"), 0),
+        ];
+        let told: Vec<_> = answers(runs)
+            .into_iter()
+            .map(|run| (run.id.to_string(), run.n_trials, run.started_unix_ns))
+            .collect();
+        let expected = [
+            ("proof", 1, 5),
+            ("c", 3, 0),
+            ("other", 1, 3),
+            ("gone", 1, 1),
+        ];
+        let expected = expected.map(|(id, trials, at)| (id.to_owned(), trials, at));
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_run_says_what_it_is_about_in_one_short_line() {
+        let mut line = line();
         assert_eq!(about(&line), "`python3 app.py` in docker");
         line.command = Some(vec!["x".repeat(500)]);
         assert_eq!(about(&line).chars().count(), MOST_LETTERS);

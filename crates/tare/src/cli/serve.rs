@@ -252,7 +252,7 @@ fn is_name(name: &str) -> bool {
 
 /// The list of runs in which every one of these words is found.
 fn listed(store: &Store, search: &str) -> Result<String, Failed> {
-    let all = store.runs()?;
+    let all = runs::answers(store.runs()?);
     let wanted: Vec<String> = search.split_whitespace().map(str::to_lowercase).collect();
     let found: Vec<Listed> = all.iter().map(line).collect();
     let found: Vec<Listed> = found

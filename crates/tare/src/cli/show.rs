@@ -31,12 +31,12 @@ impl Show {
         if let Some(other) = &self.beside {
             let other = recount::dossier(&store, &recount::resolve(&store, other)?)?;
             let text = terminal::beside(&other, &dossier, Called::A_AND_B, output::style());
-            output::data(&text)?;
+            output::text(&text)?;
         } else if self.json {
             output::data(&report::json::to_string(&dossier))?;
         } else {
             let text = terminal::told(&dossier, output::style(), terminal::table);
-            output::data(&text)?;
+            output::text(&text)?;
         }
         Ok(Exit::Done)
     }

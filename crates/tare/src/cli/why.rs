@@ -431,10 +431,8 @@ impl Why {
         if output::write_files(dossier, self.html.as_deref(), self.json.as_deref())? {
             return Ok(());
         }
-        Ok(output::data(&report::terminal::why(
-            dossier,
-            output::style(),
-        ))?)
+        let text = report::terminal::why(dossier, output::style());
+        Ok(output::text(&text)?)
     }
 }
 

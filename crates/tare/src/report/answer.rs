@@ -284,7 +284,7 @@ fn largest(compared: &[&DossierCell], names: &Names<'_>) -> String {
 }
 
 /// `a, b and c`.
-fn listed(parts: &[String]) -> String {
+pub(super) fn listed(parts: &[String]) -> String {
     match parts {
         [] => String::new(),
         [one] => one.clone(),

@@ -14,7 +14,7 @@ pub struct Material<'a> {
     pub readings: &'a [Series],
     /// Files of fonts, the first of the plain face; empty for forms that do not [ask](Format::needs_fonts) for them.
     pub fonts: &'a [Vec<u8>],
-    /// How wide, with which colours and letters; for forms that are read in a terminal.
+    /// How wide, with which colours; for forms that are read in a terminal.
     pub style: Style,
 }
 
@@ -49,6 +49,8 @@ pub struct Format {
     pub about: &'static str,
     /// Whether it tells more than the dossier holds: every reading, and the slices of those that took turns.
     pub needs_readings: bool,
+    /// Whether it is read where it is printed, so that it may need plain letters there.
+    pub is_for_terminals: bool,
     /// Whether it draws letters itself.
     pub needs_fonts: bool,
     pub(super) make: fn(&Material<'_>) -> Made,
@@ -65,6 +67,7 @@ impl Format {
             name,
             about,
             needs_readings: false,
+            is_for_terminals: false,
             needs_fonts: false,
             make,
         }

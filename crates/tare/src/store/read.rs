@@ -100,6 +100,7 @@ impl Store {
                         }),
                         arms: study.arms.iter().map(|arm| arm.id.to_string()).collect(),
                         workloads,
+                        before: study.arms.iter().find_map(|arm| arm.role.before.clone()),
                         study: study.id,
                         title: study.title,
                         started_unix_ns: line.started_unix_ns,

@@ -125,6 +125,8 @@ pub struct RunLine {
     pub workloads: Vec<String>,
     /// When it began, nanoseconds since 1970 UTC.
     pub started_unix_ns: i64,
+    /// The run that came before it in the same answer, or that it tries the suspects of.
+    pub before: Option<String>,
     /// Trials stored.
     pub n_trials: u32,
     /// Why it stopped; `None` while it runs, and for ever if it was killed.

@@ -15,7 +15,6 @@ use super::snapshots::ordinary;
 const WIDE: Style = Style {
     width: 2_000,
     colour: false,
-    unicode: true,
 };
 
 fn line<'a>(text: &'a str, begin: &str) -> &'a str {

@@ -368,7 +368,6 @@ fn the_table_shows_arms_and_numbers_and_says_what_more_instances_do() {
             Style {
                 width,
                 colour: false,
-                unicode: true,
             },
         );
         assert!(text.contains("with several at once"), "{text}");
@@ -442,7 +441,6 @@ fn numbers_of_instances_are_a_sweep_with_a_line_for_every_arm() {
                 style: Style {
                     colour: false,
                     width: 100,
-                    unicode: true,
                 },
             });
         let tare::report::Made::Files(files) = made else {

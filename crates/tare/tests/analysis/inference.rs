@@ -51,7 +51,6 @@ fn a_tenfold_cost_is_not_put_in_doubt_by_a_correction_that_nothing_could_pass() 
         Style {
             width: 200,
             colour: false,
-            unicode: true,
         },
     );
     assert_eq!(

@@ -14,7 +14,6 @@ use super::snapshots::ordinary;
 const STYLE: Style = Style {
     width: 100,
     colour: false,
-    unicode: true,
 };
 
 fn empty() -> RunData {

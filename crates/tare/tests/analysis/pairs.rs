@@ -90,7 +90,6 @@ fn pairs_are_told_only_where_they_are_asked_for_and_an_arm_that_is_missing_has_n
     let style = Style {
         width: 100,
         colour: false,
-        unicode: true,
     };
     assert!(!brief(&dossier, style).contains("Each two"));
     let mut run = with_pairs(&plan());
@@ -112,7 +111,6 @@ fn every_form_for_readers_tells_each_pair_with_its_interval() {
         let style = Style {
             width,
             colour: false,
-            unicode: true,
         };
         for drawn in [brief(&dossier, style), table(&dossier, style)] {
             let told = &drawn[drawn.find("Each two with").unwrap()..];
@@ -133,7 +131,6 @@ fn every_form_for_readers_tells_each_pair_with_its_interval() {
             style: Style {
                 width: 100,
                 colour: false,
-                unicode: true,
             },
         });
         let text = match made {

@@ -48,7 +48,6 @@ fn drawn(dossier: &Dossier) -> String {
     let style = Style {
         colour: false,
         width: 140,
-        unicode: true,
     };
     words(&table(dossier, style))
 }

@@ -58,7 +58,6 @@ pub(crate) fn of_dossier(name: &str, dossier: &Dossier) {
             Style {
                 width,
                 colour: false,
-                unicode: true,
             },
         );
         for line in plain.lines() {
@@ -78,7 +77,6 @@ pub(crate) fn of_dossier(name: &str, dossier: &Dossier) {
         let style = Style {
             width,
             colour: false,
-            unicode: true,
         };
         compare(&format!("{name}-brief-{width}"), &brief(dossier, style));
         let coloured = table(
@@ -86,7 +84,6 @@ pub(crate) fn of_dossier(name: &str, dossier: &Dossier) {
             Style {
                 width,
                 colour: true,
-                unicode: true,
             },
         );
         assert_eq!(without_colour(&coloured), plain, "colour changes the text");
@@ -205,7 +202,6 @@ fn terminals_too_narrow_for_columns_get_paragraphs() {
             Style {
                 width,
                 colour: false,
-                unicode: true,
             },
         );
         let widest = plain.lines().map(|line| line.chars().count()).max();

@@ -460,7 +460,6 @@ fn more_false_alarms_than_chance_gives_are_said_aloud() {
     let style = Style {
         width: 500,
         colour: false,
-        unicode: true,
     };
     let drawn = table(&dossier, style);
     let first = drawn.lines().next().unwrap();
@@ -491,7 +490,6 @@ fn every_cell_of_an_emulated_arm_says_so_and_so_does_the_report() {
         let style = tare::report::terminal::Style {
             width: 100,
             colour: false,
-            unicode: true,
         };
         tare::report::terminal::table(dossier, style)
     };

@@ -231,6 +231,7 @@ impl Product {
         for name in ["NO_COLOR", "CLICOLOR_FORCE", "TARE_RUN", "XDG_STATE_HOME"] {
             command.env_remove(name);
         }
+        command.env("LC_ALL", "C.UTF-8");
         command.current_dir(self.folder.path());
     }
 

@@ -245,7 +245,6 @@ fn assert_labelled(carried: &Carried, arm: &str) {
     let style = tare::report::terminal::Style {
         width: 200,
         colour: false,
-        unicode: true,
     };
     let text = tare::report::terminal::table(&dossier, style);
     let told = text.matches("not attributable to the environment:").count();

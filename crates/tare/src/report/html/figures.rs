@@ -431,7 +431,9 @@ pub(super) fn efficiency(series: &Concurrency, name: &str) -> Markup {
                 "Efficiency (throughput against that of as many instances alone) over the number of instances, with 95 % intervals: "
                 @for (number, arm) in arms.iter().enumerate() {
                     @if number > 0 { ", " }
-                    span class={ "k" (number % 6) } { (["●", "● dashed", "● long dashes"].get(number).copied().unwrap_or("●")) " " (harmless(&arm.arm)) }
+                    span class={ "k" (number % 6) } {
+                        "● " (harmless(&arm.arm)) (["", " (dashed)", " (long dashes)"].get(number).copied().unwrap_or_default())
+                    }
                 }
                 "."
             }

@@ -271,7 +271,7 @@ pub fn history(moments: &[Moment], n_left_out: usize) -> String {
                 tbody { @for (at, moment) in moments.iter().enumerate().rev() {
                     @let before = at.checked_sub(1).map(|at| &moments[at]);
                     tr {
-                        th scope="row" { a href={ "/run/" (harmless(&moment.run)) } { (harmless(&moment.run)) } br; span.note { (harmless(&moment.started)) br; "kernel " (harmless(&moment.kernel)) } }
+                        th scope="row" { a href={ "/run/" (harmless(&moment.run)) } { (harmless(&moment.run)) } br; span.note { span.when { (harmless(&moment.started)) } br; "kernel " (harmless(&moment.kernel)) } }
                         td.num { (both(&moment.cell)) } td.num { (ratio(moment.cell.ratio.as_ref())) }
                         td.verdict.(figures::tone(&moment.cell)) { (words::guarded_verdict(&moment.cell)) }
                         td.num { @if let Some(before) = before {

@@ -73,11 +73,7 @@ pub fn beside(first: &Dossier, second: &Dossier, called: Called, style: Style) -
         let text = format!("Only {word}: {}.", named.collect::<Vec<_>>().join(", "));
         paragraph(&mut out, "", &text, style.width);
     }
-    if style.unicode {
-        out
-    } else {
-        super::brief::plain(&out)
-    }
+    out
 }
 
 /// What a run is, and on what it was made.

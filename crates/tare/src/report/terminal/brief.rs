@@ -3,7 +3,7 @@
 //!
 //! Every row says by a sign and a word what its colour says. The axis is logarithmic, with 1 and the row's margin on it;
 //! what lies beyond is an arrow, and its number stands beside. Remarks and values are in the full table.
-//! What it cannot see: the terminal; width, colour and letters are arguments.
+//! What it cannot see: the terminal; width and colour are arguments.
 
 use tare_model::dossier::{Dossier, DossierArm, DossierCell, Span};
 
@@ -67,11 +67,8 @@ pub fn brief(dossier: &Dossier, style: Style) -> String {
     }
     pairs::draw(&mut out, dossier, &names, style);
     concurrency::draw(&mut out, dossier, style);
-    publication::draw(&mut out, dossier, style);
+    publication::draw_brief(&mut out, dossier, style);
     tail::draw_brief(&mut out, dossier, style);
-    if !style.unicode {
-        return plain(&out);
-    }
     out
 }
 
@@ -358,31 +355,6 @@ fn drawn(axis: RatioAxis, ratio: &Span, margin: f64, columns: usize) -> String {
     line.into_iter().collect()
 }
 
-/// The same text for terminals that have plain letters only; every letter stays as wide as it was.
-pub(super) fn plain(text: &str) -> String {
-    text.chars()
-        .map(|letter| match letter {
-            '▲' => '+',
-            '▼' | '–' | '─' | '—' => '-',
-            '●' => 'o',
-            '├' | '┤' | '│' | '┼' => '|',
-            '┊' => ':',
-            '▶' | '→' => '>',
-            '◀' => '<',
-            '×' => 'x',
-            '÷' => '/',
-            'µ' => 'u',
-            '′' | '’' => '\'',
-            '“' | '”' => '"',
-            '·' | '•' => '*',
-            '±' | '…' => '~',
-            '¹' | '²' | '³' | '⁰' | '⁴'..='⁹' => '^',
-            letter if letter.is_ascii() => letter,
-            _ => '?',
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -426,12 +398,5 @@ mod tests {
                 assert!(label.parse::<f64>().is_ok(), "{text:?}");
             }
         }
-    }
-
-    #[test]
-    fn plain_letters_keep_every_place() {
-        let text = "▲ 1.02 × [µs] ├──●──┤ “?” A′ → … –";
-        assert!(plain(text).is_ascii());
-        assert_eq!(plain(text).len(), text.chars().count());
     }
 }

@@ -17,7 +17,9 @@ use crate::analyze::{claims_difference, is_held_up};
 pub(in crate::report) mod beside;
 mod brief;
 pub(in crate::report) mod concurrency;
+mod counters;
 mod pairs;
+mod plain;
 mod publication;
 mod published;
 pub(in crate::report) mod tail;
@@ -26,11 +28,11 @@ mod why;
 
 pub use beside::{Called, beside};
 pub use brief::brief;
+pub(in crate::report) use counters::{CHARGED, counters};
+pub use plain::plain;
 pub(in crate::report) use text::NO_BREAK;
 pub use text::harmless;
-pub(in crate::report) use why::{
-    CHARGED, added, applied_told, base, base_arm, counters, metric_told, share_told,
-};
+pub(in crate::report) use why::{added, applied_told, base, base_arm, metric_told, share_told};
 pub use why::{time, why};
 
 use super::answer::{self, trust};
@@ -48,23 +50,27 @@ pub struct Style {
     pub width: usize,
     /// Whether to use colours. Nothing is said by colour alone.
     pub colour: bool,
-    /// Whether it has other letters than those of ASCII; heeded by [`brief`].
-    pub unicode: bool,
 }
 
 /// What a run says at its end.
-pub static TABLE: Format = Format::new(
-    "table",
-    "the answer and one row a metric with its interval drawn, for the terminal",
-    |material| Made::Text(told(material.dossier, material.style, brief)),
-);
+pub static TABLE: Format = Format {
+    is_for_terminals: true,
+    ..Format::new(
+        "table",
+        "the answer and one row a metric with its interval drawn, for the terminal",
+        |material| Made::Text(told(material.dossier, material.style, brief)),
+    )
+};
 
 /// Everything that a terminal is told.
-pub static FULL: Format = Format::new(
-    "full",
-    "all values, verdicts in full, remarks, causes and what differs, for the terminal",
-    |material| Made::Text(told(material.dossier, material.style, table)),
-);
+pub static FULL: Format = Format {
+    is_for_terminals: true,
+    ..Format::new(
+        "full",
+        "all values, verdicts in full, remarks, causes and what differs, for the terminal",
+        |material| Made::Text(told(material.dossier, material.style, table)),
+    )
+};
 
 /// An answer of `tare why`, or else what `otherwise` makes of the dossier.
 pub fn told(dossier: &Dossier, style: Style, otherwise: fn(&Dossier, Style) -> String) -> String {

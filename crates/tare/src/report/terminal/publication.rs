@@ -6,22 +6,82 @@
 //! What it cannot see: the publication; it draws what the dossier holds.
 
 use tare_model::ClaimVerdict;
-use tare_model::dossier::{Dossier, DossierLayout, DossierLayoutRow, DossierLayoutValue};
+use tare_model::dossier::{
+    Dossier, DossierClaim, DossierLayout, DossierLayoutRow, DossierLayoutValue, DossierPublication,
+};
 
+use super::super::answer::listed;
 use super::super::number::{Digits, Scale, decimals_of_value, scale_for, with_unit};
 use super::text::{Column, Paint, Text, harmless, paragraph, table as laid_out, width};
 use super::{Style, published, tail};
 
+/// Draws of the publication what can be held against it here: the tables in which a number of this machine stands in a
+/// place of one that was printed, and the claims that could be judged. The rest is counted, and stands in the full table.
+pub(super) fn draw_brief(out: &mut String, dossier: &Dossier, style: Style) {
+    let mut left_out = Vec::new();
+    if let Some(publication) = &dossier.publication {
+        cited(out, publication, style);
+        let tables = publication.tables.iter();
+        let (shown, others): (Vec<_>, Vec<_>) = tables.partition(|table| is_set_beside(table));
+        for table in shown {
+            out.push('\n');
+            layout(out, table, style);
+        }
+        if !others.is_empty() {
+            left_out.push(
+                "the tables in which no number of this run stands beside a printed one".to_owned(),
+            );
+        }
+        if !publication.deviations.is_empty() {
+            left_out.push("what is otherwise here on purpose".to_owned());
+        }
+        if !publication.mistakes.is_empty() {
+            left_out.push("what was wrong there".to_owned());
+        }
+    }
+    let is_judged = |claim: &&DossierClaim| claim.verdict != ClaimVerdict::NotTestable;
+    let judged: Vec<&DossierClaim> = dossier.claims.iter().filter(is_judged).collect();
+    if !judged.is_empty() {
+        tail::heading(out, "Published claims", style);
+        for claim in &judged {
+            draw_claim(out, claim, style);
+        }
+    }
+    let n_others = dossier.claims.len() - judged.len();
+    if n_others > 0 {
+        out.push('\n');
+        let n_claims = dossier.claims.len();
+        let text = format!("Not testable here: {n_others} of {n_claims} published claims.");
+        paragraph(out, "  ", &text, style.width);
+        left_out.insert(0, "why".to_owned());
+    }
+    if !left_out.is_empty() {
+        let run = harmless(&dossier.run);
+        let text = format!("`tare show {run}` has {} as well.", listed(&left_out));
+        paragraph(out, "  ", &text, style.width);
+    }
+}
+
+/// Whether a number of this machine stands where one was printed.
+fn is_set_beside(table: &DossierLayout) -> bool {
+    let mut values = table.rows.iter().flat_map(|row| &row.values);
+    values.any(|value| value.here.is_some() && !value.published.is_empty())
+}
+
+fn cited(out: &mut String, publication: &DossierPublication, style: Style) {
+    let authors = publication.authors.as_deref();
+    let by = authors.map_or_else(String::new, |authors| format!("{authors}: "));
+    let text = format!("Beside {by}{}", publication.title);
+    tail::heading(out, &harmless(&text), style);
+    paragraph(out, "  ", &harmless(&publication.place), style.width);
+    let machine = format!("measured there on: {}", publication.machine);
+    paragraph(out, "  ", &harmless(&machine), style.width);
+}
+
 /// Draws the publication, if the study repeats one, and the claims.
 pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
     if let Some(publication) = &dossier.publication {
-        let authors = publication.authors.as_deref();
-        let by = authors.map_or_else(String::new, |authors| format!("{authors}: "));
-        let text = format!("Beside {by}{}", publication.title);
-        tail::heading(out, &harmless(&text), style);
-        paragraph(out, "  ", &harmless(&publication.place), style.width);
-        let machine = format!("measured there on: {}", publication.machine);
-        paragraph(out, "  ", &harmless(&machine), style.width);
+        cited(out, publication, style);
         for deviation in &publication.deviations {
             let text = format!("here on purpose otherwise: {deviation}");
             paragraph(out, "  ", &harmless(&text), style.width);
@@ -157,24 +217,28 @@ fn claims(out: &mut String, dossier: &Dossier, style: Style) {
     }
     tail::heading(out, "Published claims", style);
     for claim in &dossier.claims {
-        let (verdict, paint) = match claim.verdict {
-            ClaimVerdict::Holds => ("holds here", Paint::Green),
-            ClaimVerdict::Fails => ("does not hold here", Paint::Red),
-            ClaimVerdict::NotTestable => ("not testable here", Paint::Dim),
-            ClaimVerdict::Undecided => ("undecided", Paint::Dim),
-        };
-        let place = match claim.at.as_str() {
-            "" => String::new(),
-            at => format!(" ({at})"),
-        };
-        let said = format!("{}{place}", claim.published);
-        paragraph(out, "  ", &harmless(&said), style.width);
-        let mut text = String::new();
-        let because = format!("{verdict}: {}", harmless(&claim.because));
-        paragraph(&mut text, "    → ", &because, style.width);
-        out.push_str(&text.replacen(verdict, &paint.on(verdict, style.colour), 1));
+        draw_claim(out, claim, style);
         published::own(out, claim, style);
     }
+}
+
+fn draw_claim(out: &mut String, claim: &DossierClaim, style: Style) {
+    let (verdict, paint) = match claim.verdict {
+        ClaimVerdict::Holds => ("holds here", Paint::Green),
+        ClaimVerdict::Fails => ("does not hold here", Paint::Red),
+        ClaimVerdict::NotTestable => ("not testable here", Paint::Dim),
+        ClaimVerdict::Undecided => ("undecided", Paint::Dim),
+    };
+    let place = match claim.at.as_str() {
+        "" => String::new(),
+        at => format!(" ({at})"),
+    };
+    let said = format!("{}{place}", claim.published);
+    paragraph(out, "  ", &harmless(&said), style.width);
+    let mut text = String::new();
+    let because = format!("{verdict}: {}", harmless(&claim.because));
+    paragraph(&mut text, "    → ", &because, style.width);
+    out.push_str(&text.replacen(verdict, &paint.on(verdict, style.colour), 1));
 }
 
 fn mistakes(out: &mut String, dossier: &Dossier, style: Style) {

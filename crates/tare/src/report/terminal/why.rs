@@ -6,16 +6,16 @@
 //! What it cannot see: the terminal; width and colour are arguments.
 
 use tare_model::dossier::{
-    Dossier, DossierApplied, DossierCounter, DossierFinding, DossierLadder, DossierRung,
-    DossierWhy, Span,
+    Dossier, DossierApplied, DossierFinding, DossierLadder, DossierRung, DossierWhy, Span,
 };
-use tare_model::{CheckResult, Status, StoppedBy, counter};
+use tare_model::{CheckResult, Status, StoppedBy};
 
 use super::super::failures;
 use super::super::number::{decimals, scale_for, significant, typical, with_unit};
 use super::super::waterfall::{Adds, Bar, Waterfall};
 use super::super::words::command_line;
 use super::Style;
+use super::counters::{CHARGED, counters};
 use super::text::{Paint, harmless, paragraph, width, wrapped};
 use crate::why::own;
 
@@ -461,17 +461,6 @@ fn differences(out: &mut String, dossier: &Dossier, arm: &str, limit: usize) {
     }
 }
 
-/// What the kernel's short names of counters mean.
-const NAMES: &[(&str, &str)] = &[
-    (counter::MINFLT, "page faults"),
-    (counter::MAJFLT, "page faults from a disk"),
-    (counter::NVCSW, "waits"),
-    (counter::NIVCSW, "times interrupted"),
-    (counter::SYSCR, "reads"),
-    (counter::SYSCW, "writes"),
-    (counter::NR_THROTTLED, "times stopped by the quota"),
-];
-
 /// How much of a cost went with a cause, with its interval; a share beyond all or below nothing is said to be one.
 pub(in crate::report) fn share_told(share: &Span, cost: &str) -> String {
     let [point, low, high] = [share.point, share.low, share.high].map(|part| part * 100.0);
@@ -484,57 +473,6 @@ pub(in crate::report) fn share_told(share: &Span, cost: &str) -> String {
         format!("{point:.0} % of {cost} {told}")
     }
 }
-
-/// A counter on both sides, its name without `prefix`; `None` where it is 0 on both.
-fn counter_told(counter: &DossierCounter, prefix: &str) -> Option<String> {
-    let (base, env) = (counter.base.unwrap_or(0.0), counter.env.unwrap_or(0.0));
-    if base == 0.0 && env == 0.0 {
-        return None;
-    }
-    let shown = |value: Option<f64>| {
-        let Some(value) = value else {
-            return "–".to_owned();
-        };
-        let unit = if counter.name.ends_with("_ns") {
-            "ns"
-        } else {
-            "count"
-        };
-        let scale = scale_for(value, unit);
-        let scaled = value / scale.factor;
-        // A number of things has no digits behind the point unless it is a median between two.
-        let is_whole = unit == "count" && scaled.fract() == 0.0;
-        let digits = if is_whole {
-            0
-        } else {
-            significant(scaled.abs(), 3)
-        };
-        with_unit(&format!("{scaled:.digits$}"), scale)
-    };
-    let name = counter.name.trim_start_matches(prefix);
-    let name = name.trim_end_matches("_ns");
-    let name = NAMES
-        .iter()
-        .find(|(own, _)| *own == name)
-        .map_or_else(|| name.replace('_', " "), |(_, name)| (*name).to_owned());
-    Some(format!(
-        "{name} {} → {}",
-        shown(counter.base),
-        shown(counter.env)
-    ))
-}
-
-/// The counters of the command on both sides, those that begin with `prefix` or, without one, those that are no charges.
-pub(in crate::report) fn counters(why: &DossierWhy, prefix: &str) -> Vec<String> {
-    why.counters
-        .iter()
-        .filter(|counter| counter.name.starts_with(CHARGED) != prefix.is_empty())
-        .filter_map(|counter| counter_told(counter, prefix))
-        .collect()
-}
-
-/// What the names of counters begin with that the host's kernel keeps.
-pub(in crate::report) const CHARGED: &str = "charged_";
 
 /// Counters, start-up, and how the command was carried.
 fn notes(out: &mut String, dossier: &Dossier, why: &DossierWhy, limit: usize) {
