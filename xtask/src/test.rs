@@ -4,6 +4,7 @@
 //! engine if none answers, makes the tests fail rather than skip where they need something that was
 //! provisioned, and stops what it started, whatever happens in between.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -29,6 +30,10 @@ const WAITING: [&str; 6] = [
 ];
 /// Part of the names of tests that run the program for Windows.
 const WINDOWS: &str = "wine::";
+/// The variable that names the program for Windows.
+const WINDOWS_PROGRAM: &str = "TARE_TEST_WINDOWS";
+/// The target that it is built for.
+const WINDOWS_TARGET: &str = "x86_64-pc-windows-gnu";
 /// Parts of the names of tests whose answer needs a machine that does nothing else.
 const ALONE: [&str; 3] = ["copy_up::", "shapes::", "why::"];
 
@@ -143,10 +148,22 @@ fn all(
     let mut tally = locked(tally);
     tally.try_again(|test| {
         step(&format!("once more by itself: {test}"));
-        carry_out(
-            &everywhere.clone().arguments(&["--", "--exact", test]),
-            || (),
-        )
+        let mut once_more = everywhere.clone().arguments(&["--", "--exact", test]);
+        if test.starts_with(WINDOWS) {
+            once_more = once_more.variable(WINDOWS_PROGRAM, windows_program());
+        }
+        let before = skipped.read().unwrap_or_default();
+        let (output, ended) = carry_out(&once_more, || ());
+        let ended = ended.and_then(|()| {
+            let after = skipped.read()?;
+            let is_new = |line: &&str| before.lines().all(|known| known != *line);
+            match after.lines().find(is_new) {
+                // It failed where it was tried, so that leaving it out shows nothing.
+                Some(line) => bail!("`{test}` was skipped at its second try: {line}"),
+                None => Ok(()),
+            }
+        });
+        (output, ended)
     });
     let read = skipped.read()?;
     tally.skips.read(&read);
@@ -238,7 +255,7 @@ fn other_builds(tests: &Program, is_provisioned: bool, tally: &Mutex<Tally>) -> 
 /// Builds the program for Windows and has Wine run it. For a processor that no machine here has, it is only compiled.
 fn windows(tests: &Program, is_provisioned: bool, tally: &Mutex<Tally>) -> Result<()> {
     step("Windows");
-    let (target, arm) = ("x86_64-pc-windows-gnu", "aarch64-pc-windows-gnullvm");
+    let (target, arm) = (WINDOWS_TARGET, "aarch64-pc-windows-gnullvm");
     let agent = ["--quiet", "--package", "tare-agent"];
     let both = ["--package", "tare", "--bin", "tare", "--bin", "tare-agent"];
     if dist::is_installed(arm) {
@@ -255,10 +272,9 @@ fn windows(tests: &Program, is_provisioned: bool, tally: &Mutex<Tally>) -> Resul
             .arguments(&["--target", target])
             .politely()
             .run()?;
-        let program = target_folder().join(target).join("debug/tare.exe");
         let tests = tests
             .clone()
-            .variable("TARE_TEST_WINDOWS", program)
+            .variable(WINDOWS_PROGRAM, windows_program())
             .arguments(&["--test", "it", "--", WINDOWS]);
         part(&tests, tally, || ())?;
     } else if is_provisioned {
@@ -272,6 +288,12 @@ fn windows(tests: &Program, is_provisioned: bool, tally: &Mutex<Tally>) -> Resul
             .add("xtask", "compiling for Windows", "windows", why);
     }
     Ok(())
+}
+
+/// Where the program for Windows is built.
+fn windows_program() -> PathBuf {
+    let folder = target_folder().join(WINDOWS_TARGET);
+    folder.join("debug/tare.exe")
 }
 
 fn locked(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {

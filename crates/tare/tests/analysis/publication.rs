@@ -2,7 +2,8 @@
 
 use tare::analyze::{RunData, analyze};
 use tare::report::svg;
-use tare_model::dossier::Dossier;
+use tare::report::terminal::{Style, brief};
+use tare_model::dossier::{Dossier, DossierLayoutValue};
 use tare_model::{ClaimVerdict, Publication};
 
 use super::generator::{Effect, Plan, facts_of, find};
@@ -201,6 +202,27 @@ fn a_figure_is_a_file_that_any_reader_of_xml_takes() {
 #[test]
 fn the_report_as_kept() {
     super::snapshots::of_dossier("publication", &dossier());
+}
+
+#[test]
+fn the_short_answer_shows_a_table_with_values_of_this_run_alone_and_counts_one_without_any() {
+    let style = Style {
+        width: 100,
+        colour: false,
+    };
+    let mut dossier = dossier();
+    let rows = |dossier: &mut Dossier, change: fn(&mut DossierLayoutValue)| {
+        let tables = &mut dossier.publication.as_mut().unwrap().tables;
+        let rows = tables.iter_mut().flat_map(|table| &mut table.rows);
+        rows.flat_map(|row| &mut row.values).for_each(change);
+    };
+    rows(&mut dossier, |value| value.published.clear());
+    let drawn = brief(&dossier, style);
+    assert!(drawn.contains("Table 1. Times"), "{drawn}");
+    rows(&mut dossier, |value| value.here = None);
+    let drawn = brief(&dossier, style).replace('\n', " ");
+    assert!(!drawn.contains("Table 1. Times"), "{drawn}");
+    assert!(drawn.contains("tables in which no number"), "{drawn}");
 }
 
 #[test]

@@ -15,22 +15,20 @@ use super::super::number::{Digits, Scale, decimals_of_value, scale_for, with_uni
 use super::text::{Column, Paint, Text, harmless, paragraph, table as laid_out, width};
 use super::{Style, published, tail};
 
-/// Draws of the publication what can be held against it here: the tables in which a number of this machine stands in a
-/// place of one that was printed, and the claims that could be judged. The rest is counted, and stands in the full table.
+/// Draws of the publication what can be held against it here: the tables in which a number of this run
+/// stands, and the claims that could be judged. The rest is counted, and stands in the full table.
 pub(super) fn draw_brief(out: &mut String, dossier: &Dossier, style: Style) {
     let mut left_out = Vec::new();
     if let Some(publication) = &dossier.publication {
         cited(out, publication, style);
         let tables = publication.tables.iter();
-        let (shown, others): (Vec<_>, Vec<_>) = tables.partition(|table| is_set_beside(table));
+        let (shown, others): (Vec<_>, Vec<_>) = tables.partition(|table| has_a_value(table));
         for table in shown {
             out.push('\n');
             layout(out, table, style);
         }
         if !others.is_empty() {
-            left_out.push(
-                "the tables in which no number of this run stands beside a printed one".to_owned(),
-            );
+            left_out.push("the tables in which no number of this run stands".to_owned());
         }
         if !publication.deviations.is_empty() {
             left_out.push("what is otherwise here on purpose".to_owned());
@@ -62,10 +60,10 @@ pub(super) fn draw_brief(out: &mut String, dossier: &Dossier, style: Style) {
     }
 }
 
-/// Whether a number of this machine stands where one was printed.
-fn is_set_beside(table: &DossierLayout) -> bool {
+/// Whether a number of this run stands in it.
+fn has_a_value(table: &DossierLayout) -> bool {
     let mut values = table.rows.iter().flat_map(|row| &row.values);
-    values.any(|value| value.here.is_some() && !value.published.is_empty())
+    values.any(|value| value.here.is_some())
 }
 
 fn cited(out: &mut String, publication: &DossierPublication, style: Style) {
