@@ -343,6 +343,16 @@ fn the_short_table_fits_every_terminal_and_says_all_without_colour_or_unicode() 
 }
 
 #[test]
+fn on_a_narrow_terminal_long_names_make_room_for_the_intervals() {
+    let mut dossier = analyze(&ordinary().run(), &find);
+    for cell in &mut dossier.cells {
+        cell.metric = "net.tcp.throughput.to.somewhere.else.rate".into();
+    }
+    let drawn = brief(&dossier, Style { width: 72, ..STYLE });
+    assert!(drawn.contains("●┤"), "{drawn}");
+}
+
+#[test]
 fn a_reader_finds_what_costs_first_and_what_is_open_apart() {
     let dossier = analyze(&ordinary().run(), &find);
     let drawn = brief(

@@ -17,6 +17,8 @@ use super::{LEAST, Style, both, concurrency, emulated, pairs, publication, tail,
 
 /// An axis of fewer columns shows nothing.
 const LEAST_AXIS: usize = 12;
+/// So that there is one, names are broken into lines, but into none shorter than this.
+const LEAST_NAME: usize = 18;
 /// A wider one shows no more.
 const MOST_AXIS: usize = 60;
 /// From this width on the values stand in the rows as well.
@@ -106,12 +108,18 @@ impl Widths {
         // The sign before the name, two blanks between two columns.
         let taken = 2 + name + values + 2 + ratio + 2 + word;
         let axis = limit.saturating_sub(taken + 2).min(MOST_AXIS);
+        let missing = LEAST_AXIS.saturating_sub(axis);
+        let room = if limit >= taken + 2 && name >= LEAST_NAME + missing {
+            missing
+        } else {
+            0
+        };
         Self {
-            name,
+            name: name - room,
             values,
             ratio,
             word,
-            axis,
+            axis: axis + room,
         }
     }
 
