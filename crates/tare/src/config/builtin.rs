@@ -101,4 +101,32 @@ mod tests {
         assert!(error.contains("mine.toml:7"), "{error}");
         assert!(error.contains("did you mean `storage`?"), "{error}");
     }
+
+    #[test]
+    fn a_publication_that_is_taken_over_may_have_its_quantities_measured_otherwise() {
+        let study = |name: &str| {
+            let text = format!(
+                "id = \"mine\"\n[[arm]]\nid = \"host\"\n[[workload]]\nid = \"stat\"\n[publication_of]\nstudy = \"storage\"\n\
+                 [[publication_of.quantity]]\nname = \"{name}\"\nlabel = \"mine\"\nmetric = \"fs.stat.time\"\n"
+            );
+            // With a workload chosen, names of others are no mistake.
+            let adjustments = Adjustments {
+                workloads: vec!["stat".to_owned()],
+                ..Adjustments::default()
+            };
+            parse("mine.toml", &text, &adjustments).map_err(|error| error.to_string())
+        };
+        let publication = study("create").unwrap().publication.unwrap();
+        let quantities = publication.quantities;
+        assert!(quantities.len() > 1);
+        let mine: Vec<&str> = quantities
+            .iter()
+            .filter(|it| it.label == "mine")
+            .map(|it| it.name.as_str())
+            .collect();
+        assert_eq!(mine, ["create"]);
+        let error = study("craete").unwrap_err();
+        assert!(error.contains("mine.toml:9"), "{error}");
+        assert!(error.contains("did you mean `create`?"), "{error}");
+    }
 }

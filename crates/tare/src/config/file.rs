@@ -27,7 +27,7 @@ pub(super) struct StudyFile {
     pub(super) publication_of: Option<Spanned<PublicationOf>>,
 }
 
-/// The publication of a built-in study, for a study that repeats the same at another scale.
+/// The publication of a built-in study, for a study that repeats the same at another scale or by other programs.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PublicationOf {
@@ -35,6 +35,9 @@ pub(super) struct PublicationOf {
     /// In place of that study's own.
     #[serde(default)]
     pub(super) deviations: Vec<String>,
+    /// In place of that study's own of the same names: what else tells the quantity here.
+    #[serde(default, rename = "quantity")]
+    pub(super) quantities: Vec<tare_model::publication::Quantity>,
 }
 
 #[derive(Debug, Default, Deserialize)]

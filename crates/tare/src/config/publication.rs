@@ -72,7 +72,7 @@ pub(super) fn of(
         })
 }
 
-/// The publication of a built-in study, with other deviations.
+/// The publication of a built-in study, with other deviations, and quantities that are measured otherwise.
 fn taken_over(of: &PublicationOf) -> Result<Publication, Problem> {
     let known = || {
         builtin::STUDIES
@@ -86,7 +86,20 @@ fn taken_over(of: &PublicationOf) -> Result<Publication, Problem> {
     };
     let study = builtin::find(&of.study).ok_or_else(none)?;
     let read = file::read(study.id, study.text).map_err(|_| none())?;
-    let publication = read.publication.ok_or_else(none)?.into_inner();
+    let mut publication = read.publication.ok_or_else(none)?.into_inner();
+    for given in &of.quantities {
+        let mut own = publication.quantities.iter_mut();
+        let Some(replaced) = own.find(|it| it.name == given.name) else {
+            let known = publication.quantities.iter().map(|it| it.name.clone());
+            let wrong = format!("`{}` has no quantity `{}`", of.study, given.name);
+            return Err(problem(&given.name, wrong, known));
+        };
+        replaced.clone_from(given);
+    }
+    unique(
+        "quantities",
+        of.quantities.iter().map(|it| it.name.as_str()),
+    )?;
     Ok(Publication {
         deviations: of.deviations.clone(),
         ..publication
