@@ -72,6 +72,10 @@ const OPTIONAL: &[(&str, &str)] = &[
         "the machine's own rules for devices, or its rights, may let nobody set any",
     ),
     (
+        "dotnet",
+        "Debian has no .NET, and its benchmarks are built from packages of another index",
+    ),
+    (
         "iozone",
         "Debian has it among its programs that are not free",
     ),

@@ -59,6 +59,7 @@ const BY_METRIC: &[(&str, Kind)] = &[
     ("python.pi-numpy", Kind::Matrix),
     ("python", Kind::Interpreted),
     ("pyperf", Kind::Interpreted),
+    ("dotnet", Kind::Interpreted),
     ("mem.touch", Kind::Touch),
     ("mem.", Kind::Memory),
     ("syscall.", Kind::Kernel),

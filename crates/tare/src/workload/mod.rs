@@ -42,6 +42,7 @@ mod timer;
 mod touch;
 mod triad;
 
+pub mod benchmark_dotnet;
 mod blas;
 pub mod blas_inverse;
 pub mod blas_matrices;
@@ -89,6 +90,7 @@ pub mod user_command;
 /// Every workload.
 pub static WORKLOADS: &[&dyn Workload] = &[
     &allocate::ENTRY,
+    &benchmark_dotnet::BenchmarkDotnet,
     &blas_inverse::ENTRY,
     &blas_matrices::ENTRY,
     &chase::ENTRY,

@@ -223,6 +223,51 @@ fn pyperf_is_measured_in_docker_from_files_of_the_host() {
 }
 
 #[test]
+fn a_benchmark_of_dotnet_is_measured_on_the_host_and_in_the_built_in_container() {
+    if !has("dotnet", &["--list-runtimes"]) {
+        return skip("dotnet", "there is no program `dotnet`");
+    }
+    let Ok(program) = std::env::var("TARE_BENCHMARKS") else {
+        return skip(
+            "dotnet",
+            "TARE_BENCHMARKS names no assembly of BenchmarkDotNet's with the benchmark `Perf_Random.Next_int`",
+        );
+    };
+    let lines = format!(
+        "id = \"benchmark-dotnet\"\nparams = {{ program = {program:?}, iterations = 3, warmups = 1 }}"
+    );
+    assert_measured("container", "", &[&lines], &["dotnet.operation.time"]);
+}
+
+/// A `dotnet` of another version than the program was built for, as its host answers.
+#[cfg(unix)]
+#[test]
+fn a_program_for_another_version_of_dotnet_fails_with_what_is_needed_and_what_is_there() {
+    use std::os::unix::fs::PermissionsExt;
+    let product = Product::new();
+    let script = "#!/bin/sh\n\
+        [ \"$1\" != --list-runtimes ] || { echo 'Microsoft.NETCore.App 8.0.15 [/opt]'; exit; }\n\
+        echo \"Framework: 'Microsoft.NETCore.App', version '2.2.0' (x64)\" >&2\n\
+        echo '  8.0.15 at [/opt/shared/Microsoft.NETCore.App]' >&2\nexit 150\n";
+    product.file("dotnet", script);
+    let dotnet = product.folder().join("dotnet");
+    std::fs::set_permissions(&dotnet, std::fs::Permissions::from_mode(0o755)).unwrap();
+    product.file(
+        "other.toml",
+        format!(
+            "id = \"other\"\n[design]\ntrial = \"20ms\"\nblocks_min = 2\nblocks_max = 2\n\
+             [[arm]]\nid = \"host\"\n[[arm]]\nid = \"again\"\ndriver = \"host\"\n\
+             [[workload]]\nid = \"benchmark-dotnet\"\nparams = {{ dotnet = {dotnet:?} }}\n"
+        ),
+    );
+    let ended = product.run(["run", "other.toml", "--json", "-"]);
+    let failures = ended.json()["failures"].to_string();
+    let told =
+        "found 8.0.15 where the benchmarks need Microsoft.NETCore.App 2.2.0; install the runtime";
+    assert!(failures.contains(told), "{failures}");
+}
+
+#[test]
 fn a_command_that_fails_is_a_failure_that_repeats_its_words() {
     let product = Product::new();
     product.file(

@@ -324,6 +324,11 @@ pub(crate) const CASES: &[Case] = &[
         &[("pyperf.statement.time", 51651.519043183216)],
     ),
     (
+        "benchmark-dotnet",
+        "0.11.5-lock-windows",
+        &[("dotnet.operation.time", 40.948_694_9)],
+    ),
+    (
         "pyperf",
         "1.7.1-memory",
         &[("pyperf.statement.size", 8335360.0)],

@@ -13,6 +13,7 @@ use crate::golden::{Capture, captures};
 
 /// Workloads whose captures are checked here, with how many versions there are at least.
 const WORKLOADS: &[(&str, usize)] = &[
+    ("benchmark-dotnet", 1),
     ("command", 1),
     ("pi-loop", 4),
     ("pi-numpy", 2),
