@@ -80,60 +80,53 @@ fn run_id(text: String) -> rusqlite::Result<RunId> {
 impl Store {
     /// Every run, the newest first.
     pub fn runs(&self) -> Result<Vec<RunLine>, StoreError> {
-        self.read(|connection| {
-            connection
-                .prepare(&format!("{RUN_LINES} ORDER BY run.number DESC"))?
-                .query_map([], |row| {
-                    let line = line(row)?;
-                    let study: tare_model::Study = parsed(row, 1)?;
-                    let mut workloads: Vec<String> = Vec::new();
-                    for spec in &study.workloads {
-                        if workloads.last().map(String::as_str) != Some(spec.id.as_str()) {
-                            workloads.push(spec.id.to_string());
-                        }
+        self.rows(
+            &format!("{RUN_LINES} ORDER BY run.number DESC"),
+            [],
+            |row| {
+                let line = line(row)?;
+                let study: tare_model::Study = parsed(row, 1)?;
+                let mut workloads: Vec<String> = Vec::new();
+                for spec in &study.workloads {
+                    if workloads.last().map(String::as_str) != Some(spec.id.as_str()) {
+                        workloads.push(spec.id.to_string());
                     }
-                    Ok(RunLine {
-                        id: run_id(line.id)?,
-                        command: study.workloads.first().and_then(|spec| {
-                            let call = CommandCall::from_args(&spec.params).ok()?;
-                            Some(call.argv)
-                        }),
-                        arms: study.arms.iter().map(|arm| arm.id.to_string()).collect(),
-                        workloads,
-                        before: study.arms.iter().find_map(|arm| arm.role.before.clone()),
-                        study: study.id,
-                        title: study.title,
-                        started_unix_ns: line.started_unix_ns,
-                        n_trials: line.n_trials,
-                        stopped_by: line.stopped_by,
-                        wall_ns: line.wall_ns,
-                    })
-                })?
-                .collect()
-        })
+                }
+                Ok(RunLine {
+                    id: run_id(line.id)?,
+                    command: study.workloads.first().and_then(|spec| {
+                        let call = CommandCall::from_args(&spec.params).ok()?;
+                        Some(call.argv)
+                    }),
+                    arms: study.arms.iter().map(|arm| arm.id.to_string()).collect(),
+                    workloads,
+                    before: study.arms.iter().find_map(|arm| arm.role.before.clone()),
+                    study: study.id,
+                    title: study.title,
+                    started_unix_ns: line.started_unix_ns,
+                    n_trials: line.n_trials,
+                    stopped_by: line.stopped_by,
+                    wall_ns: line.wall_ns,
+                })
+            },
+        )
     }
 
     /// The runs of a study, the newest first.
     pub fn runs_of(&self, study: &str) -> Result<Vec<RunId>, StoreError> {
-        let all = self.read(|connection| {
-            connection
-                .prepare("SELECT id, study FROM run ORDER BY number DESC")?
-                .query_map([], |row| {
-                    Ok((run_id(row.get(0)?)?, parsed::<tare_model::Study>(row, 1)?))
-                })?
-                .collect::<rusqlite::Result<Vec<_>>>()
-        })?;
+        let all = self.rows(
+            "SELECT id, study FROM run ORDER BY number DESC",
+            [],
+            |row| Ok((run_id(row.get(0)?)?, parsed::<tare_model::Study>(row, 1)?)),
+        )?;
         let of_study = all.into_iter().filter(|(_, of)| of.id == study);
         Ok(of_study.map(|(run, _)| run).collect())
     }
 
     /// The names of all runs, the newest first.
     fn names(&self) -> Result<Vec<RunId>, StoreError> {
-        self.read(|connection| {
-            connection
-                .prepare("SELECT id FROM run ORDER BY number DESC")?
-                .query_map([], |row| run_id(row.get(0)?))?
-                .collect()
+        self.rows("SELECT id FROM run ORDER BY number DESC", [], |row| {
+            run_id(row.get(0)?)
         })
     }
 
@@ -188,68 +181,58 @@ impl Store {
     /// A run with everything but its trials: `records` is empty.
     pub fn run_without_records(&self, run: &RunId) -> Result<StoredRun, StoreError> {
         let number = self.number(run)?;
-        let arms: Vec<ArmRecord> = self.read(|connection| {
-            connection
-                .prepare(
-                    "SELECT arm, driver, available, reason, fix, facts FROM arm
-                      WHERE run = ?1 ORDER BY number",
-                )?
-                .query_map([number], |row| {
-                    let arm: String = row.get(0)?;
-                    Ok(ArmRecord {
-                        arm: arm.try_into().map_err(|error: tare_model::IdError| {
-                            unreadable(0, error.to_string())
-                        })?,
-                        driver: row.get(1)?,
-                        available: row.get(2)?,
-                        reason: row.get(3)?,
-                        fix: row.get(4)?,
-                        facts: parsed(row, 5)?,
-                    })
-                })?
-                .collect()
-        })?;
-        let launches = self.read(|connection| {
-            connection
-                .prepare(
-                    "SELECT arm, launch, started_unix_ns, facts FROM launch
-                      WHERE run = ?1 ORDER BY number",
-                )?
-                .query_map([number], |row| {
-                    Ok(LaunchRecord {
-                        arm: row.get(0)?,
-                        launch: row.get(1)?,
-                        started_unix_ns: row.get(2)?,
-                        facts: parsed(row, 3)?,
-                    })
-                })?
-                .collect()
-        })?;
-        let workload_ends = self.read(|connection| {
-            connection
-                .prepare(
-                    "SELECT workload_index, after_blocks FROM workload_end
-                      WHERE run = ?1 ORDER BY workload_index",
-                )?
-                .query_map([number], |row| {
-                    Ok(WorkloadEnd {
-                        workload_index: row.get(0)?,
-                        after_blocks: row.get(1)?,
-                    })
-                })?
-                .collect()
-        })?;
-        let remarks = self.read(|connection| {
-            connection
-                .prepare("SELECT unix_ns, text FROM remark WHERE run = ?1 ORDER BY number")?
-                .query_map([number], |row| {
-                    Ok(Remark {
-                        unix_ns: row.get(0)?,
-                        text: row.get(1)?,
-                    })
-                })?
-                .collect()
-        })?;
+        let arms: Vec<ArmRecord> = self.rows(
+            "SELECT arm, driver, available, reason, fix, facts FROM arm
+              WHERE run = ?1 ORDER BY number",
+            [number],
+            |row| {
+                let arm: String = row.get(0)?;
+                Ok(ArmRecord {
+                    arm: arm
+                        .try_into()
+                        .map_err(|error: tare_model::IdError| unreadable(0, error.to_string()))?,
+                    driver: row.get(1)?,
+                    available: row.get(2)?,
+                    reason: row.get(3)?,
+                    fix: row.get(4)?,
+                    facts: parsed(row, 5)?,
+                })
+            },
+        )?;
+        let launches = self.rows(
+            "SELECT arm, launch, started_unix_ns, facts FROM launch
+              WHERE run = ?1 ORDER BY number",
+            [number],
+            |row| {
+                Ok(LaunchRecord {
+                    arm: row.get(0)?,
+                    launch: row.get(1)?,
+                    started_unix_ns: row.get(2)?,
+                    facts: parsed(row, 3)?,
+                })
+            },
+        )?;
+        let workload_ends = self.rows(
+            "SELECT workload_index, after_blocks FROM workload_end
+              WHERE run = ?1 ORDER BY workload_index",
+            [number],
+            |row| {
+                Ok(WorkloadEnd {
+                    workload_index: row.get(0)?,
+                    after_blocks: row.get(1)?,
+                })
+            },
+        )?;
+        let remarks = self.rows(
+            "SELECT unix_ns, text FROM remark WHERE run = ?1 ORDER BY number",
+            [number],
+            |row| {
+                Ok(Remark {
+                    unix_ns: row.get(0)?,
+                    text: row.get(1)?,
+                })
+            },
+        )?;
         let line = self.read(|connection| {
             connection.query_row(
                 &format!("{RUN_LINES} WHERE run.number = ?1"),
@@ -303,6 +286,16 @@ impl Store {
             Some(number) => Ok(number),
             None => Err(no_such_run(run.as_str(), &self.names()?)),
         }
+    }
+
+    /// What `line` makes of each row that a query gives.
+    fn rows<T>(
+        &self,
+        query: &str,
+        of: impl rusqlite::Params,
+        line: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        self.read(|connection| connection.prepare(query)?.query_map(of, line)?.collect())
     }
 
     pub(super) fn read<T>(
