@@ -28,6 +28,7 @@ pub mod probe_report;
 pub mod publication;
 pub mod recipe;
 pub mod study;
+pub mod telling;
 pub mod together;
 pub mod tool;
 pub mod trial;

@@ -7,6 +7,7 @@ use crate::id::{ArmId, WorkloadId};
 use crate::params::Params;
 use crate::publication::Publication;
 use crate::recipe::Path;
+use crate::telling::{telling, what_tells};
 use crate::unit::ResourceClass;
 use crate::words::words;
 
@@ -203,6 +204,23 @@ impl Study {
         }
     }
 
+    /// What a workload is called: its identifier, with what tells it from the study's others of the same.
+    pub fn name_of(&self, workload: &WorkloadSpec) -> String {
+        let twins = self
+            .workloads
+            .iter()
+            .filter(|other| other.id == workload.id);
+        let params: Vec<&Params> = twins.map(|twin| &twin.params).collect();
+        let mut name = vec![workload.id.to_string()];
+        name.extend(what_tells(
+            (&workload.params, &telling(&params)),
+            workload.path,
+            workload.instances,
+            workload.spread,
+        ));
+        name.join(" ")
+    }
+
     /// What the trials of one block are expected to take, nanoseconds: each the time that it aims at.
     pub fn block_ns(&self) -> u64 {
         let trials = (self.workloads.len() * self.arms.len()) as u64;
@@ -213,6 +231,23 @@ impl Study {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_workload_is_called_by_what_tells_it_from_others_of_its_kind() {
+        let of = |id: &str, depth: i64| {
+            let params = Params::new().with("iodepth", depth).with("size", 4096);
+            WorkloadSpec::new(WorkloadId::new(id).unwrap(), params)
+        };
+        let alone = of("iozone", 1);
+        let two = WorkloadSpec {
+            instances: 2,
+            ..of("fio", 16)
+        };
+        let host = ArmId::new("host").unwrap();
+        let study = Study::new("s", host, vec![], vec![of("fio", 1), two, alone]);
+        let names: Vec<String> = study.workloads.iter().map(|it| study.name_of(it)).collect();
+        assert_eq!(names, ["fio iodepth=1", "fio iodepth=16 ×2", "iozone"]);
+    }
 
     #[test]
     fn a_workload_that_was_stored_before_there_were_instances_stays_as_it_was() {

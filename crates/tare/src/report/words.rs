@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use tare_model::arm::{COMMAND, Suspect};
 use tare_model::dossier::{Dossier, DossierArm, DossierCell, Span};
 use tare_model::study::A_PRIME;
-use tare_model::{Better, Spread, Value};
+use tare_model::telling::{telling, what_tells};
+use tare_model::{Better, Value};
 use tare_stats::Verdict;
 
 use crate::analyze::{blocks_to_pass, claims_difference, is_held_up};
@@ -58,7 +59,10 @@ impl<'a> Names<'a> {
             of_same.push(cell);
         }
         let several = spoken_as.into_values().filter(|metrics| metrics.len() > 1);
-        let telling = |(key, twins): (_, Vec<&'a DossierCell>)| (key, telling(&twins));
+        let telling = |(key, twins): (_, Vec<&'a DossierCell>)| {
+            let params: Vec<_> = twins.iter().map(|twin| &twin.params).collect();
+            (key, telling(&params))
+        };
         Self {
             ambiguous: several.flatten().collect(),
             telling: twins.into_iter().map(telling).collect(),
@@ -73,19 +77,13 @@ impl<'a> Names<'a> {
             spoken(&cell.metric)
         }];
         let key = (cell.arm.as_str(), cell.metric.as_str());
-        for param in self.telling.get(&key).into_iter().flatten() {
-            if let Some(value) = cell.params.0.get(*param) {
-                name.push(format!("{param}={value}"));
-            }
-        }
-        if let Some(path) = cell.path {
-            name.push(path.to_string());
-        }
-        if cell.spread == Some(Spread::Environments) {
-            name.push(format!("×{} environments", cell.instances));
-        } else if cell.instances > 1 {
-            name.push(format!("×{}", cell.instances));
-        }
+        let telling = self.telling.get(&key).map_or(&[][..], Vec::as_slice);
+        name.extend(what_tells(
+            (&cell.params, telling),
+            cell.path,
+            cell.instances,
+            cell.spread,
+        ));
         harmless(&name.join(" "))
     }
 }
@@ -93,52 +91,6 @@ impl<'a> Names<'a> {
 /// The name of one cell; who needs many asks [`Names`].
 pub(in crate::report) fn name(cell: &DossierCell, dossier: &Dossier) -> String {
     Names::of(dossier).name(cell)
-}
-
-/// More cells of one metric than this are told apart by all that differs.
-const MANY_TWINS: usize = 64;
-
-/// The fewest parameters, the shortest names first, that tell cells of one metric apart as well as all of them do:
-/// parameters that change together are not told twice.
-pub(in crate::report) fn telling<'a>(twins: &[&'a DossierCell]) -> Vec<&'a str> {
-    let value = |cell: &'a DossierCell, param: &str| cell.params.0.get(param);
-    let all = twins.iter().flat_map(|cell| cell.params.0.keys());
-    let all: BTreeSet<&str> = all.map(String::as_str).collect();
-    let differs = |param: &&str| {
-        let mut twins_values = twins.iter().map(|twin| value(twin, param));
-        twins_values.any(|own| own != value(twins[0], param))
-    };
-    let mut params: Vec<&str> = all.into_iter().filter(differs).collect();
-    // One that is left empty somewhere would be told as nothing there.
-    let is_empty_somewhere = |param: &str| {
-        let mut values = twins.iter().filter_map(|twin| value(twin, param));
-        values.any(|value| value.to_string().is_empty())
-    };
-    params.sort_by_cached_key(|param| (is_empty_somewhere(param), param.len(), *param));
-    if twins.len() > MANY_TWINS {
-        params.sort_unstable();
-        return params;
-    }
-    let told_apart = |chosen: &[&str]| {
-        let pairs = twins.iter().enumerate();
-        pairs
-            .flat_map(|(place, one)| twins[place + 1..].iter().map(move |other| (one, other)))
-            .filter(|(one, other)| {
-                chosen
-                    .iter()
-                    .any(|param| value(one, param) != value(other, param))
-            })
-            .count()
-    };
-    let mut chosen: Vec<&str> = Vec::new();
-    for param in params {
-        let with: Vec<&str> = chosen.iter().copied().chain([param]).collect();
-        if told_apart(&with) > told_apart(&chosen) {
-            chosen = with;
-        }
-    }
-    chosen.sort_unstable();
-    chosen
 }
 
 pub(in crate::report) fn spoken(metric: &str) -> String {

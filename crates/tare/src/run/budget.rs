@@ -151,7 +151,7 @@ impl Session<'_> {
                 workload_index: workload as u32,
                 after_blocks: block,
             })?;
-            let name = &self.study().workloads[workload].id;
+            let name = self.study().name_of(&self.study().workloads[workload]);
             let plural = if block == 1 { "" } else { "s" };
             self.say(format!(
                 "`{name}` is left out after {block} block{plural}: it takes {} of each, and with it {enough} blocks \

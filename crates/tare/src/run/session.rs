@@ -387,7 +387,7 @@ impl<'a> Session<'a> {
             })?;
             self.say(format!(
                 "`{}` needs no more than {block} blocks and is measured no longer",
-                study.workloads[workload].id
+                study.name_of(&study.workloads[workload])
             ))?;
         }
         Ok(Some(needed))

@@ -9,8 +9,8 @@ use std::fmt::Write;
 
 use tare_model::Value;
 use tare_model::dossier::{Dossier, DossierCell, Span};
+use tare_model::telling::telling;
 
-use super::super::words::telling;
 use super::lines::{Plot, levels as levels_of};
 use super::plain;
 use super::{Figure, interval_told};
@@ -136,7 +136,8 @@ impl<'a> Sweep<'a> {
         };
         let twins: Vec<&DossierCell> = all.iter().filter(is_twin).map(|twin| twin.of).collect();
         let mut told = String::new();
-        for param in telling(&twins) {
+        let params: Vec<_> = twins.iter().map(|twin| &twin.params).collect();
+        for param in telling(&params) {
             if let Some(value) = self.of.params.0.get(param).filter(|_| param != self.axis) {
                 let _ = write!(told, ", {param}={value}");
             }

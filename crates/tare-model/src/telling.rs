@@ -1,0 +1,73 @@
+//! What tells a workload from others of the same name: parameters, path and number of instances.
+
+use std::collections::BTreeSet;
+
+use crate::{Params, Path, Spread};
+
+/// More of one name than this are told apart by all that differs.
+const MANY_TWINS: usize = 64;
+
+/// The fewest parameters, the shortest names first, that tell these apart as well as all of them do: parameters that
+/// change together are not told twice.
+pub fn telling<'a>(twins: &[&'a Params]) -> Vec<&'a str> {
+    let value = |params: &'a Params, param: &str| params.0.get(param);
+    let all: BTreeSet<&str> = twins
+        .iter()
+        .flat_map(|params| params.0.keys())
+        .map(String::as_str)
+        .collect();
+    let differs = |param: &&str| {
+        let mut twins_values = twins.iter().map(|twin| value(twin, param));
+        twins_values.any(|own| own != value(twins[0], param))
+    };
+    let mut params: Vec<&str> = all.into_iter().filter(differs).collect();
+    // One that is left empty somewhere would be told as nothing there.
+    let is_empty_somewhere = |param: &str| {
+        let mut values = twins.iter().filter_map(|twin| value(twin, param));
+        values.any(|value| value.to_string().is_empty())
+    };
+    params.sort_by_cached_key(|param| (is_empty_somewhere(param), param.len(), *param));
+    if twins.len() > MANY_TWINS {
+        params.sort_unstable();
+        return params;
+    }
+    let told_apart = |chosen: &[&str]| {
+        let pairs = twins.iter().enumerate();
+        pairs
+            .flat_map(|(place, one)| twins[place + 1..].iter().map(move |other| (one, other)))
+            .filter(|(one, other)| {
+                chosen
+                    .iter()
+                    .any(|param| value(one, param) != value(other, param))
+            })
+            .count()
+    };
+    let mut chosen: Vec<&str> = Vec::new();
+    for param in params {
+        let with: Vec<&str> = chosen.iter().copied().chain([param]).collect();
+        if told_apart(&with) > told_apart(&chosen) {
+            chosen = with;
+        }
+    }
+    chosen.sort_unstable();
+    chosen
+}
+
+/// The words behind a name: the values of the parameters that tell it from its twins, as [`telling`] found them, the
+/// path, and how many there are where that is not one.
+pub fn what_tells(
+    (params, telling): (&Params, &[&str]),
+    path: Option<Path>,
+    instances: u32,
+    spread: Option<Spread>,
+) -> Vec<String> {
+    let values = telling
+        .iter()
+        .filter_map(|param| Some(format!("{param}={}", params.0.get(*param)?)));
+    let path = path.map(|path| path.to_string());
+    let number = match spread {
+        Some(Spread::Environments) => Some(format!("×{instances} environments")),
+        _ => (instances > 1).then(|| format!("×{instances}")),
+    };
+    values.chain(path).chain(number).collect()
+}
