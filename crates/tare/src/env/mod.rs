@@ -249,6 +249,11 @@ pub trait Environment: Send {
     fn gather(&mut self, _nodes: u32) {}
     /// Makes what every instance needs, such as an image: untimed; twice is fine.
     fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError>;
+    /// Whether an instance may still be on its way out while the next one starts: nothing of the one is the other's,
+    /// no name, port or file.
+    fn may_leave_late(&self) -> bool {
+        false
+    }
     /// Starts an instance; its agent has not been spoken to yet.
     fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError>;
     /// Whether it can be used here, where its settings make that another question than its driver's; `None`

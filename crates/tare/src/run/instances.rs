@@ -18,7 +18,7 @@ use tare_model::{
 
 use super::exchange::{Cancelled, Dispatcher, Measured};
 use super::group::{Group, Member, State};
-use super::rig::{Arm, NoStart};
+use super::rig::{Arm, NoStart, stop_all};
 use crate::cx::Context;
 use crate::env::{EnvError, Instance};
 
@@ -59,12 +59,7 @@ impl Arm {
 
     /// Stops the instances beside the first; the first failure is told, and keeps no other from being stopped.
     pub(super) fn stop_extra(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
-        let mut result = Ok(());
-        while let Some(instance) = self.extra.instances.pop() {
-            let stopped = instance.stop(cx);
-            result = result.and(stopped);
-        }
-        result
+        stop_all(cx, std::mem::take(&mut self.extra.instances))
     }
 }
 

@@ -8,9 +8,10 @@ use tare_model::{Facts, Outcome, Trial};
 
 use super::RunError;
 use super::exchange::Measured;
-use super::rig::{Arm, NoStart, Trouble, tell_starting};
+use super::rig::{Arm, NoStart, Trouble, stop_all, tell_starting};
 use super::session::{Break, Session};
 use crate::cx::Event;
+use crate::env::EnvError;
 use crate::store::{ArmRecord, LaunchRecord, PEER, StoreError};
 
 /// How often an arm may be lost within one launch before it is given up.
@@ -31,43 +32,97 @@ impl Session<'_> {
         }
     }
 
-    /// (Re)starts every arm for a launch. At the first time, an arm that does not start is absent.
+    /// (Re)starts every arm for a launch. At the first time, an arm that does not start is absent. Instances that may
+    /// leave late do so while others start; all are gone before anything is timed.
     pub(super) fn launch(&mut self, launch: u32, block: u32) -> Result<(), Break> {
-        let is_first = self.launched.is_none();
-        let begun_ns = self.cx.clock.now_ns();
+        let cx = self.cx;
+        let begun_ns = cx.clock.now_ns();
+        let (late, at_once): (Vec<_>, Vec<_>) = self
+            .arms_and_peer()
+            .into_iter()
+            .partition(|index| self.arm(*index).environment.may_leave_late());
+        let leaving: Vec<_> = late
+            .iter()
+            .map(|index| (*index, self.arm(*index).leave()))
+            .filter(|(_, instances)| !instances.is_empty())
+            .collect();
         let mut stopping_ns = 0;
-        for index in self.arms_and_peer() {
-            if self.cx.cancel.is_requested() {
+        let (restarted, left) = std::thread::scope(|scope| {
+            let stop = |(index, instances)| {
+                scope.spawn(move || {
+                    let begun_ns = cx.clock.now_ns();
+                    let stopped = stop_all(&cx, instances);
+                    (index, stopped, cx.clock.now_ns().saturating_sub(begun_ns))
+                })
+            };
+            let threads: Vec<_> = leaving.into_iter().map(stop).collect();
+            let order = at_once.into_iter().chain(late);
+            let restarted = self.restart(order, launch, block, &mut stopping_ns);
+            let joined = threads.into_iter().map(|thread| thread.join());
+            let left: Vec<_> = joined
+                .map(|left| left.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect();
+            (restarted, left)
+        });
+        for (index, stopped, took_ns) in left {
+            stopping_ns += took_ns;
+            self.tell_stopped(index, stopped)?;
+        }
+        restarted?;
+        let is_first = self.launched.is_none();
+        self.launched = Some(launch);
+        let all_ns = cx.clock.now_ns().saturating_sub(begun_ns);
+        self.pace
+            .restart(all_ns, (!is_first).then_some(stopping_ns));
+        Ok(())
+    }
+
+    /// Stops what is there of each arm and starts it again; adds to `stopping_ns` what stopping took.
+    fn restart(
+        &mut self,
+        order: impl Iterator<Item = Option<usize>>,
+        launch: u32,
+        block: u32,
+        stopping_ns: &mut u64,
+    ) -> Result<(), Break> {
+        let cx = self.cx;
+        let is_first = self.launched.is_none();
+        for index in order {
+            if cx.cancel.is_requested() {
                 return Err(Break::Cancelled);
             }
-            let stop_begun_ns = self.cx.clock.now_ns();
-            let cx = self.cx;
+            let stop_begun_ns = cx.clock.now_ns();
             let arm = self.arm(index);
             arm.losses = 0;
-            if let Err(error) = arm.stop(&cx) {
-                let text = format!("`{}`: stopping: {error}", arm.spec.id);
-                self.say(text)?;
-            }
-            stopping_ns += self.cx.clock.now_ns().saturating_sub(stop_begun_ns);
+            let stopped = arm.stop(&cx);
+            self.tell_stopped(index, stopped)?;
+            *stopping_ns += cx.clock.now_ns().saturating_sub(stop_begun_ns);
             // In cold studies the first launch shows that the arm works and what it sees; then every
             // trial has an instance of its own.
             if is_first || !self.dispatcher.is_cold {
                 self.start(index, launch, block, is_first)?;
             }
             if self.dispatcher.is_cold && index.is_some() {
-                let cx = self.cx;
-                if let Err(error) = self.arm(index).stop(&cx) {
-                    self.say(format!("stopping: {error}"))?;
-                }
+                let stopped = self.arm(index).stop(&cx);
+                self.tell_stopped(index, stopped)?;
             }
         }
-        self.launched = Some(launch);
-        let all_ns = self.cx.clock.now_ns().saturating_sub(begun_ns);
-        self.pace.restart(
-            all_ns.saturating_sub(stopping_ns),
-            (!is_first).then_some(stopping_ns),
-        );
         Ok(())
+    }
+
+    /// Stores and tells what could not be stopped.
+    fn tell_stopped(
+        &mut self,
+        index: Option<usize>,
+        stopped: Result<(), EnvError>,
+    ) -> Result<(), StoreError> {
+        match stopped {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                let text = format!("`{}`: stopping: {error}", self.arm(index).spec.id);
+                self.say(text)
+            }
+        }
     }
 
     /// Every arm by its index, and the peer as `None`.
@@ -218,9 +273,8 @@ impl Session<'_> {
                     fix: None,
                 });
             }
-            if let Err(error) = arm.stop(&cx) {
-                self.say(format!("`{id}`: stopping: {error}"))?;
-            }
+            let stopped = arm.stop(&cx);
+            self.tell_stopped(index, stopped)?;
             if is_over {
                 self.out(index, trial.block, false)?;
             } else {

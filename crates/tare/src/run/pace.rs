@@ -38,11 +38,11 @@ impl Pace {
         *count += 1;
     }
 
-    /// Starting all arms took so long; stopping them, as far as it was seen, so long. Before it was seen,
+    /// Restarting all arms took so long; stopping them alone, as far as it was seen, so long. Before it was seen,
     /// removing is taken to last as long as starting did.
-    pub(super) fn restart(&mut self, starting_ns: u64, stopping_ns: Option<u64>) {
-        self.restart_ns = starting_ns + stopping_ns.unwrap_or(0);
-        self.removal_ns = stopping_ns.unwrap_or(starting_ns);
+    pub(super) fn restart(&mut self, restart_ns: u64, stopping_ns: Option<u64>) {
+        self.restart_ns = restart_ns;
+        self.removal_ns = stopping_ns.unwrap_or(restart_ns);
     }
 
     /// What a trial of this workload is expected to take.
@@ -90,7 +90,7 @@ mod tests {
         pace.restart(5, None);
         assert_eq!(pace.expected_removal_ns(), 5);
         assert_eq!(pace.expected_block_ns([1].into_iter(), true), 25);
-        pace.restart(5, Some(2));
+        pace.restart(7, Some(2));
         assert_eq!(pace.expected_block_ns([1].into_iter(), true), 27);
         assert_eq!(pace.expected_removal_ns(), 2);
     }

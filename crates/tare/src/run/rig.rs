@@ -220,21 +220,40 @@ impl Arm {
         }
     }
 
-    /// Stops the instances beside the first, if there are any; goes on after a failure and tells the first.
+    /// Takes the instances beside the first, for whoever stops them.
+    fn take_siblings(&mut self) -> Vec<Box<dyn Instance>> {
+        std::mem::replace(&mut self.siblings, Err(not_started())).unwrap_or_default()
+    }
+
+    /// Stops the instances beside the first.
     pub(super) fn stop_siblings(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
-        let siblings = std::mem::replace(&mut self.siblings, Err(not_started()));
-        let mut first = Ok(());
-        for sibling in siblings.into_iter().flatten() {
-            first = first.and(sibling.stop(cx));
-        }
-        first
+        stop_all(cx, self.take_siblings())
+    }
+
+    /// Takes the resident instance, after those beside it, for whoever stops them.
+    pub(super) fn leave(&mut self) -> Vec<Box<dyn Instance>> {
+        let mut instances = std::mem::take(&mut self.extra.instances);
+        instances.extend(self.take_siblings());
+        instances.extend(self.instance.take());
+        instances
     }
 
     /// Stops the resident instance and those beside it.
     pub(super) fn stop(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
-        let beside = self.stop_extra(cx).and(self.stop_siblings(cx));
-        stop(cx, &mut self.instance).and(beside)
+        stop_all(cx, self.leave())
     }
+}
+
+/// Stops each of them; goes on after a failure and tells the first.
+pub(super) fn stop_all(
+    cx: &Context<'_>,
+    instances: Vec<Box<dyn Instance>>,
+) -> Result<(), EnvError> {
+    let stop = |first: Result<(), EnvError>, instance: Box<dyn Instance>| {
+        let stopped = instance.stop(cx);
+        first.and(stopped)
+    };
+    instances.into_iter().fold(Ok(()), stop)
 }
 
 fn not_started() -> Reason {

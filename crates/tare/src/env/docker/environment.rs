@@ -488,6 +488,15 @@ impl Environment for DockerEnvironment {
         self.nodes = nodes;
     }
 
+    /// Each has a name, a network and storage of its own, unless the user's settings fix them.
+    fn may_leave_late(&self) -> bool {
+        let is_fixed = matches!(self.settings.network, Network::Published(Some(_)));
+        self.nodes == 1
+            && self.settings.like.is_none()
+            && self.settings.entry.is_empty()
+            && !is_fixed
+    }
+
     fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
         let profile = match &self.settings.seccomp {
             Seccomp::File(path) => Some(profile::read(path)?),

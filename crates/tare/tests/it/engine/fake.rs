@@ -30,6 +30,9 @@ use crate::unread::{Unread, find, unread};
 
 pub(super) const BUILD: &str = "build-1";
 
+/// How long another thread is waited for before it is taken to hang.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// What an agent does with a request to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Act {
@@ -84,6 +87,8 @@ pub(super) struct Script {
     pub(super) stuck: Vec<&'static str>,
     /// Arms whose driver panics when it removes.
     pub(super) panics_at_removal: Vec<&'static str>,
+    /// Arms whose instances may leave late. The first of each does not leave before the second was started.
+    pub(super) late: Vec<&'static str>,
     /// Arms that the host cannot reach.
     pub(super) unreachable: Vec<&'static str>,
     /// What the nth request to run of an arm does; `Done(1_000_000)` where nothing is said.
@@ -163,6 +168,15 @@ impl Stage {
 
     fn say(&self, line: String) {
         self.log.lock().unwrap().push(line);
+    }
+
+    /// Waits until this line was said so often.
+    fn wait_for(&self, line: &str, times: usize) {
+        let begun = std::time::Instant::now();
+        while self.log().iter().filter(|said| *said == line).count() < times {
+            assert!(begun.elapsed() < PATIENCE, "`{line}` never came");
+            std::thread::yield_now();
+        }
     }
 
     /// The number of this kind of thing so far, before this one.
@@ -325,6 +339,11 @@ impl Environment for FakeEnvironment {
         }))
     }
 
+    fn may_leave_late(&self) -> bool {
+        let script = self.stage.script.lock().unwrap();
+        script.late.contains(&self.arm.as_str())
+    }
+
     fn describe(&self, _: &Context<'_>) -> Facts {
         Facts::from([("engine".into(), "script".into())])
     }
@@ -394,8 +413,15 @@ impl Instance for FakeInstance {
     }
 
     fn stop(self: Box<Self>, _: &Context<'_>) -> Result<(), EnvError> {
-        self.channel.stage.say(format!("stop {}", self.channel.arm));
-        self.channel.stage.pass(4_000_000);
+        let FakeChannel {
+            stage, arm, nth, ..
+        } = &self.channel;
+        let is_late = stage.script.lock().unwrap().late.contains(&arm.as_str());
+        if is_late && *nth == 0 {
+            stage.wait_for(&format!("start {arm}"), 2);
+        }
+        stage.say(format!("stop {arm}"));
+        stage.pass(4_000_000);
         Ok(())
     }
 }

@@ -84,6 +84,30 @@ fn nothing_is_told_between_the_dispatch_of_a_trial_and_its_end() {
     }
 }
 
+#[test]
+fn what_may_leave_late_leaves_while_others_start_and_is_gone_before_the_next_trial() {
+    let scene = Scene::new(Script {
+        late: vec!["box"],
+        ..Script::default()
+    });
+    scene.execute(&study()).unwrap();
+    let log = scene.stage.log();
+    let places = |line: &str| -> Vec<usize> {
+        let said = log.iter().enumerate().filter(|(_, said)| *said == line);
+        said.map(|(place, _)| place).collect()
+    };
+    let (started, stopped) = (places("start box"), places("stop box"));
+    assert_eq!((started.len(), stopped.len()), (2, 2), "{log:#?}");
+    assert!(started[1] < stopped[0], "{log:#?}");
+    // The other arms have left and come back by then.
+    assert!(places("start host")[1] < started[1], "{log:#?}");
+    let next_trial = log[started[1]..]
+        .iter()
+        .position(|said| said.starts_with("run "));
+    assert!(stopped[0] < started[1] + next_trial.unwrap(), "{log:#?}");
+    scene.assert_all_removed();
+}
+
 type Change = fn(&mut Study);
 
 #[test]
