@@ -420,7 +420,8 @@ pub struct DossierWhy {
     pub answer: String,
     /// The part of the cost that confirmed causes explain.
     pub explained: Option<Span>,
-    /// The smallest cost that would have been seen, as a fraction.
+    /// As a fraction: where no cost was found, what it may be at most; where that stayed open, the smallest that would
+    /// have been seen in four of five runs.
     pub could_see: Option<f64>,
     /// What creating and removing the environment takes, nanoseconds, which is in no other number here.
     pub start_up_ns: Option<Span>,

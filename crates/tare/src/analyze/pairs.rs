@@ -226,26 +226,43 @@ fn in_turn<'a>(
     (kept, reading)
 }
 
+/// A block, and the launch that its arms were started for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Block {
+    /// Its number in the run.
+    pub number: u32,
+    /// The number of the launch.
+    pub launch: u32,
+}
+
 /// What the typical values of two arms differ by, in the metric's unit, by block.
 pub(crate) fn differences(
     group: &Group,
     against: Against,
     arm: usize,
     place: usize,
-) -> BTreeMap<u32, f64> {
+) -> BTreeMap<Block, f64> {
     let pairs = Pairs::of(group, against, arm, place).all.into_iter();
     pairs
-        .map(|pair| (pair.block, pair.difference(|reading| reading.typical)))
+        .map(|pair| {
+            let block = Block {
+                number: pair.block,
+                launch: pair.env.0.launch,
+            };
+            (block, pair.difference(|reading| reading.typical))
+        })
         .collect()
 }
 
 /// The typical values of one side, in the metric's unit, by block.
-pub(crate) fn values(group: &Group, of: Against, place: usize) -> BTreeMap<u32, f64> {
+pub(crate) fn values(group: &Group, of: Against, place: usize) -> BTreeMap<Block, f64> {
     let blocks = group.arms[of.arm].keys();
     blocks
-        .filter_map(|block| {
-            let level = Level::of(group, of, block, place)?;
-            Some((block, level.value(|reading| reading.typical)))
+        .filter_map(|number| {
+            let level = Level::of(group, of, number, place)?;
+            let launch = level.first.0.launch;
+            let value = level.value(|reading| reading.typical);
+            Some((Block { number, launch }, value))
         })
         .collect()
 }

@@ -477,7 +477,8 @@ fn answer(
     }
 }
 
-/// While nothing is decided: more blocks of both sides, first in half of the time, so that some is left to say why.
+/// Until both sides were compared closely enough: more blocks of both, first in half of the time, so that some is left to
+/// say why.
 fn closer(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Measured) -> Measured {
     // The first comparison of a container of one's own is a short one.
     let parts: &[u64] = if ask.own.is_some() {
@@ -486,9 +487,7 @@ fn closer(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Measu
         &[2, 1]
     };
     for part in parts {
-        let why = measured.dossier.why.as_ref();
-        let is_undecided = why.is_some_and(|why| why.outcome == WhyOutcome::Undecided);
-        if measured.is_over() || !is_undecided {
+        if measured.is_over() || why::is_settled(&measured.dossier) {
             break;
         }
         let pace = Pace::of(&measured.data, &ask.driver, first);
@@ -496,7 +495,7 @@ fn closer(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Measu
         let Some(study) = studies::closer_study(ask, first, pace, time_ns) else {
             continue;
         };
-        output::tell("undecided so far; looking more closely");
+        output::tell("looking more closely at both sides");
         measured = runner.more(&study, measured);
     }
     measured

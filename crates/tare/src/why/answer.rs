@@ -26,6 +26,9 @@ pub(super) fn unexplained(env: &ArmSpec, has_ladder: bool) -> &'static str {
     }
 }
 
+/// Of a cost that is said to be explained whole, surely no more than so many percent are left.
+const SURELY_LEFT: f64 = 25.0;
+
 /// Why the command costs more, as far as that was proved, and what that leaves.
 pub(super) fn because(
     findings: &[DossierFinding],
@@ -56,11 +59,16 @@ pub(super) fn because(
         unexplained.to_owned()
     };
     let rest = explained.map_or_else(String::new, |share| {
-        let left = (1.0 - share.point).max(0.0);
-        if left < 0.05 {
+        let left = |explained: f64| (100.0 * (1.0 - explained)).max(0.0);
+        if left(share.point) < 5.0 && left(share.low) < SURELY_LEFT {
             "; that explains all of it".to_owned()
         } else {
-            format!("; {:.0} % of it stays unexplained", left * 100.0)
+            format!(
+                "; {:.0} % of it stays unexplained [{:.0}, {:.0}]",
+                left(share.point),
+                left(share.high),
+                left(share.low)
+            )
         }
     });
     format!("{what}{rest}")
@@ -137,15 +145,26 @@ pub(super) fn answer(
             ),
             None,
         ),
-        Verdict::Equivalent | Verdict::NegligibleCost | Verdict::NegligibleGain => {
-            let could_see = (ratio.high - 1.0).max(0.0);
+        Verdict::NegligibleCost => (
+            WhyOutcome::None,
+            format!(
+                "next to no cost in {place}: {} more [{}, {}], which is less than the {} that count here",
+                percent(ratio.point - 1.0),
+                percent(ratio.low - 1.0),
+                percent(ratio.high - 1.0),
+                percent(cell.margin)
+            ),
+            Some(ratio.high - 1.0),
+        ),
+        Verdict::Equivalent | Verdict::NegligibleGain => {
+            let at_most = (ratio.high - 1.0).max(0.0);
             (
                 WhyOutcome::None,
                 format!(
-                    "no cost found in {place}: at most {}, and more than that would have been seen",
-                    percent(could_see)
+                    "no cost found in {place}: {} at most, at 95 %",
+                    percent(at_most)
                 ),
-                Some(could_see),
+                Some(at_most),
             )
         }
         Verdict::Inconclusive => {

@@ -4,6 +4,8 @@
 //! stored run is judged again like the day it was made.
 //! What it cannot see: what came before the run; the first look stands in its notes.
 
+use std::collections::BTreeSet;
+
 use tare_model::arm::{Asked, Suspect};
 use tare_model::counter;
 use tare_model::dossier::{
@@ -17,7 +19,7 @@ use super::answer::{Spent, answer, because, unexplained, userland};
 use super::counterfactual::{self, Trial};
 use super::ladder;
 use super::own::applied;
-use super::readings::{Readings, evidence, interval, span};
+use super::readings::{Readings, evidence, interval, plain, span};
 use crate::analyze::{self, RunData};
 use crate::cause::{ArmEvidence, Case};
 use crate::parity::{self, Side};
@@ -90,13 +92,8 @@ pub fn suspects(run: &RunData, dossier: &Dossier) -> Vec<Trial> {
 /// Whether the total of the answer contains what creating and removing the environment takes, so that shares are
 /// those of starting and command together. A number that the command prints, or its processor time, never does.
 fn has_start_up(readings: &Readings, env: &ArmSpec, word: Option<Verdict>) -> bool {
-    let typical = |metric: &str| {
-        let values: Vec<f64> = readings
-            .values(env.id.as_str(), metric)
-            .into_values()
-            .collect();
-        tare_stats::median(&values)
-    };
+    let typical =
+        |metric: &str| tare_stats::median(&plain(&readings.values(env.id.as_str(), metric)));
     match (typical(START_UP), typical(user_command::WALL)) {
         (Some(start_up), Some(wall)) if metric(env) == user_command::WALL => {
             is_mostly_start_up(start_up / wall, word)
@@ -151,12 +148,7 @@ pub fn conclude(run: &RunData) -> Dossier {
     let explained = explained(&dossier.findings, &metric_of_findings(run, &metric));
     let n_blocks = cell.as_ref().map_or(0, |cell| cell.n_blocks);
     let spent = Spent::of(run, baseline, id, n_blocks);
-    let lives = interval(
-        &readings
-            .values(id, START_UP)
-            .into_values()
-            .collect::<Vec<_>>(),
-    );
+    let lives = interval(&readings.values(id, START_UP));
     let unexplained = unexplained(env, dossier.ladder.is_some());
     let because = because(&dossier.findings, explained.as_ref(), unexplained);
     let (mut outcome, mut answer, could_see) = answer(
@@ -167,10 +159,7 @@ pub fn conclude(run: &RunData) -> Dossier {
         &spent,
     );
     if let Some(lives) = lives.filter(|_| has_start_up) {
-        let wall: Vec<f64> = readings
-            .values(id, user_command::WALL)
-            .into_values()
-            .collect();
+        let wall = plain(&readings.values(id, user_command::WALL));
         let wall = tare_stats::median(&wall).unwrap_or(lives.point);
         answer = format!(
             "start-up dominates: creating and removing `{id}` takes {:.1} times as long as the command itself; {answer}",
@@ -187,7 +176,10 @@ pub fn conclude(run: &RunData) -> Dossier {
     }
     let asked = env.role.asked.clone().unwrap_or_default();
     dossier.why = Some(DossierWhy {
-        carried: carried(&asked, cell.as_ref()),
+        carried: carried(&asked, cell.as_ref())
+            .into_iter()
+            .chain(started_once(run, id))
+            .collect(),
         command: asked.argv,
         arm: id.to_owned(),
         metric,
@@ -214,6 +206,32 @@ fn carried(asked: &Asked, cell: Option<&DossierCell>) -> Vec<String> {
         lines.push(format!("run in one go, because it {why}"));
     }
     lines
+}
+
+/// What is said where arms were started once only: no interval of theirs holds what differs from start to start.
+fn started_once(run: &RunData, env: &str) -> Option<String> {
+    let n_launches = |arm: &str| {
+        let trials = run.trials.iter().map(|data| &data.trial);
+        let of_arm = trials.filter(|trial| trial.cell.arm.as_str() == arm);
+        of_arm
+            .map(|trial| trial.launch)
+            .collect::<BTreeSet<u32>>()
+            .len()
+    };
+    let is_tried = |arm: &&ArmSpec| {
+        arm.id.as_str() != env && (!arm.role.suspects.is_empty() || arm.role.rung.is_some())
+    };
+    let mut tried = run.head.study.arms.iter().filter(is_tried);
+    let what = if n_launches(env) == 1 {
+        "each side"
+    } else if tried.any(|arm| n_launches(arm.id.as_str()) == 1) {
+        "some of what was tried"
+    } else {
+        return None;
+    };
+    Some(format!(
+        "{what} was started once, so that intervals do not hold what differs from one start to the next"
+    ))
 }
 
 /// Whether the command's program, and what interprets it, were the same bytes on both sides at the first look.

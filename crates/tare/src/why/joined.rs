@@ -8,17 +8,21 @@
 
 use std::collections::BTreeMap;
 
+use crate::analyze::pairs::Block;
 use crate::analyze::{ArmData, RunData};
 
 /// The run with those before it, oldest first. Its name, its plan and the way it ended are its own.
 #[must_use]
 pub fn joined(mut run: RunData, earlier: &[RunData]) -> RunData {
     let mut trials = Vec::new();
-    let mut n_blocks = 0;
+    let mut end = Block {
+        number: 0,
+        launch: 0,
+    };
     for before in earlier {
         take_arms(&mut run, before);
         let places = take_workloads(&mut run, before);
-        n_blocks = moved(&mut trials, before, n_blocks, |place| {
+        end = moved(&mut trials, before, end, |place| {
             places.get(&place).copied()
         });
         run.head.wall_s += before.head.wall_s;
@@ -26,30 +30,33 @@ pub fn joined(mut run: RunData, earlier: &[RunData]) -> RunData {
     if earlier.is_empty() {
         return run;
     }
-    moved(&mut trials, &run, n_blocks, Some);
+    moved(&mut trials, &run, end, Some);
     // What was planned is what was done before, and the plan of the last.
-    run.head.study.blocks_min += n_blocks;
-    run.head.study.blocks_max += n_blocks;
+    run.head.study.blocks_min += end.number;
+    run.head.study.blocks_max += end.number;
     run.trials = trials;
     run
 }
 
-/// Adds a run's trials, with their blocks behind those that are there; how many blocks there are then.
+/// Adds a run's trials, with their blocks and launches behind those that are there: every run starts its arms. Where
+/// the next may begin.
 fn moved(
     trials: &mut Vec<crate::analyze::TrialData>,
     run: &RunData,
-    n_blocks: u32,
+    begin: Block,
     place: impl Fn(u32) -> Option<u32>,
-) -> u32 {
-    let mut end = n_blocks;
+) -> Block {
+    let mut end = begin;
     for data in &run.trials {
         let Some(workload) = place(data.trial.workload_index) else {
             continue;
         };
         let mut data = data.clone();
         data.trial.workload_index = workload;
-        data.trial.block += n_blocks;
-        end = end.max(data.trial.block + 1);
+        data.trial.block += begin.number;
+        data.trial.launch += begin.launch;
+        end.number = end.number.max(data.trial.block + 1);
+        end.launch = end.launch.max(data.trial.launch + 1);
         trials.push(data);
     }
     end

@@ -203,7 +203,8 @@ fn together(driver: &str, facts: &Facts) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::readings::{ByBlock, in_common};
+    use super::super::readings::tests::in_one_launch;
+    use super::super::readings::{ByBlock, joint};
     use super::climbed::{common_blocks, sum_interval, sum_of};
     use super::*;
 
@@ -308,32 +309,26 @@ mod tests {
     fn a_ladder_with_common_blocks_adds_up_and_its_sum_has_an_interval() {
         let values = |shift: f64| -> ByBlock {
             (0..12)
-                .map(|block| (block, shift + f64::from(block * 7 % 5)))
+                .map(|block| (in_one_launch(block), shift + f64::from(block * 7 % 5)))
                 .collect()
         };
         let (base, mut middle, whole) = (values(100.0), values(110.0), values(125.0));
-        middle.remove(&3);
+        middle.remove(&in_one_launch(3));
         let common = common_blocks(&base, &whole, [middle.clone()].into_iter()).unwrap();
-        assert!(common.len() == 11 && !common.contains(&3));
+        assert!(common.len() == 11 && !common.contains(&in_one_launch(3)));
         let only = |mut values: ByBlock| {
             values.retain(|block, _| common.contains(block));
             values
         };
         let (base, middle, whole) = (only(base), only(middle), only(whole));
-        let step = |below: &ByBlock, above: &ByBlock| -> Vec<f64> {
-            let (below, above) = in_common(below, above);
-            below
-                .iter()
-                .zip(&above)
-                .map(|(below, above)| above - below)
-                .collect()
-        };
+        let step =
+            |below: &ByBlock, above: &ByBlock| joint(below, above, |below, above| above - below);
         let steps = [step(&base, &middle), step(&middle, &whole)];
         assert!((sum_of(&steps) - 25.0).abs() < 1e-9);
         let span = sum_interval(&steps, true).unwrap();
         assert!(span.low <= 25.0 && 25.0 <= span.high, "{span:?}");
         // A step without enough blocks does not take away those of the others.
-        let few = ByBlock::from([(0, 1.0)]);
+        let few = ByBlock::from([(in_one_launch(0), 1.0)]);
         assert_eq!(
             common_blocks(&base, &whole, [few].into_iter())
                 .unwrap()

@@ -39,6 +39,7 @@ pub mod proof;
 pub mod proxied;
 pub mod readings;
 pub mod search;
+mod settled;
 pub mod studies;
 mod total;
 pub mod trouble;
@@ -46,6 +47,7 @@ pub mod trouble;
 pub use conclude::conclude;
 pub use joined::joined;
 pub use look::First;
+pub use settled::is_settled;
 pub use trouble::Trouble;
 
 /// The id of every study made here.

@@ -68,7 +68,6 @@ pub fn study(
         workloads: draft.workloads.into_iter().map(|(_, spec)| spec).collect(),
         blocks_min: FEWEST,
         blocks_max: BLOCKS_MOST,
-        blocks_per_launch: u32::MAX,
         precision: None,
         budget_ns: Some(left_ns),
         ..main.clone()

@@ -15,7 +15,7 @@ use tare_stats::{Interval, median};
 
 use crate::analyze::collect::Collector;
 use crate::analyze::kept::Group;
-use crate::analyze::pairs::{self, Against};
+use crate::analyze::pairs::{self, Against, Block};
 use crate::analyze::{RunData, TrialData, collected, effect};
 use crate::cause::ArmEvidence;
 use crate::workload::{self, user_command};
@@ -27,7 +27,7 @@ const WORKERS_OWN: [&str; 3] = [counter::RUN_DELAY, counter::ON_CPU, counter::SL
 const VARIABLE: &str = fact::beginning(fact::VARIABLE);
 
 /// Values by block.
-pub type ByBlock = BTreeMap<u32, f64>;
+pub type ByBlock = BTreeMap<Block, f64>;
 
 /// Everything read from a run's trials.
 pub struct Readings {
@@ -240,16 +240,22 @@ fn as_costs(mut values: ByBlock, better: Better) -> ByBlock {
     values
 }
 
-/// The values of two sets in the blocks that both have.
-pub fn in_common(a: &ByBlock, b: &ByBlock) -> (Vec<f64>, Vec<f64>) {
+/// What is made of the values of two sets in the blocks that both have.
+pub fn joint(a: &ByBlock, b: &ByBlock, of: impl Fn(f64, f64) -> f64) -> ByBlock {
     a.iter()
-        .filter_map(|(block, value)| Some((*value, *b.get(block)?)))
-        .unzip()
+        .filter_map(|(block, value)| Some((*block, of(*value, *b.get(block)?))))
+        .collect()
 }
 
-/// The typical value with its interval; `None` below six values.
-pub fn interval(values: &[f64]) -> Option<Interval> {
-    effect::interval(values, &[]).ok()
+/// The values without their blocks.
+pub fn plain(values: &ByBlock) -> Vec<f64> {
+    values.values().copied().collect()
+}
+
+/// The typical value with its interval, what differs from launch to launch in it; `None` below six values.
+pub fn interval(values: &ByBlock) -> Option<Interval> {
+    let launches: Vec<u32> = values.keys().map(|block| block.launch).collect();
+    effect::interval(&plain(values), &launches).ok()
 }
 
 /// As the dossier holds it.
@@ -258,13 +264,46 @@ pub fn span(interval: Interval) -> Span {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    pub(in crate::why) fn in_one_launch(number: u32) -> Block {
+        Block { number, launch: 0 }
+    }
 
     #[test]
     fn only_blocks_that_both_have_are_paired() {
-        let one = ByBlock::from([(0, 1.0), (1, 2.0), (3, 4.0)]);
-        let other = ByBlock::from([(1, 5.0), (2, 9.0), (3, 6.0)]);
-        assert_eq!(in_common(&one, &other), (vec![2.0, 4.0], vec![5.0, 6.0]));
+        let of = |values: &[(u32, f64)]| -> ByBlock {
+            let values = values.iter();
+            values
+                .map(|(number, value)| (in_one_launch(*number), *value))
+                .collect()
+        };
+        let one = of(&[(0, 1.0), (1, 2.0), (3, 4.0)]);
+        let other = of(&[(1, 5.0), (2, 9.0), (3, 6.0)]);
+        let both = joint(&one, &other, |one, other| other - one);
+        assert_eq!(both, of(&[(1, 3.0), (3, 2.0)]));
+    }
+
+    #[test]
+    fn an_interval_is_as_wide_as_the_starts_of_the_arms_ask_for() {
+        // Each start has a level of its own: eighteen blocks, but six starts.
+        let of = |launch: fn(u32) -> u32| -> ByBlock {
+            (0..18)
+                .map(|number| {
+                    let block = Block {
+                        number,
+                        launch: launch(number),
+                    };
+                    let start = [3.0, -2.0, 1.0, -1.0, 2.0, -3.0][number as usize / 3];
+                    (block, 100.0 + start + f64::from(number % 3) / 100.0)
+                })
+                .collect()
+        };
+        let width = |values: &ByBlock| {
+            let found = interval(values).unwrap();
+            found.high - found.low
+        };
+        assert!(width(&of(|number| number / 3)) > 1.5 * width(&of(|_| 0)));
     }
 }

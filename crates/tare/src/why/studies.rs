@@ -27,6 +27,10 @@ const FIRST_SHARE: f64 = 0.2;
 const SAFE: f64 = 0.85;
 /// What a trial takes beside the command: canary, counters, dispatch.
 const AROUND_NS: u64 = 25_000_000;
+/// The part of the time that starting the arms again may take.
+const STARTS_SHARE: f64 = 0.2;
+/// Fewer launches tell too little of what differs between them.
+const LAUNCHES_LEAST: u64 = 4;
 /// From so many further arms on there is time for A′.
 const A_PRIME_ROOM: usize = 6;
 /// Commands shorter than this have their environment's start-up measured beside them.
@@ -76,6 +80,24 @@ impl Pace {
             env_ns: mean(env).unwrap_or(one.env_ns),
             ..one
         }
+    }
+
+    /// Says how many blocks of a study that may take so long each start of its arms serves: one, if starting them
+    /// takes its part of the time at most, and all, if otherwise there were too few launches to tell what differs
+    /// between them.
+    pub fn plan_launches(&self, study: &mut Study, time_ns: u64) {
+        let is_base = |arm: &&ArmSpec| arm.id == study.baseline || arm.id.as_str() == A_PRIME;
+        let n_base = study.arms.iter().filter(is_base).count() as u64;
+        let n_inside = study.arms.len() as u64 - n_base;
+        let block_ns = n_base * self.host_ns + n_inside * self.env_ns;
+        let blocks = (time_ns / block_ns.max(1)).clamp(1, u64::from(study.blocks_max.max(1)));
+        let starts_ns = (n_inside * self.life_ns).max(1);
+        let launches = (time_ns as f64 * STARTS_SHARE) as u64 / starts_ns;
+        study.blocks_per_launch = if launches < LAUNCHES_LEAST.min(blocks) {
+            u32::MAX
+        } else {
+            u32::try_from(blocks.div_ceil(launches)).unwrap_or(u32::MAX)
+        };
     }
 
     /// Six blocks of both sides, with what it takes to start them.
@@ -130,6 +152,7 @@ pub fn first_study(ask: &Ask, first: &First, left_ns: u64) -> Option<Study> {
     let mut study = ask.study("the command on the host and inside", arms, first);
     study.blocks_max = blocks as u32;
     study.blocks_min = study.blocks_max;
+    pace.plan_launches(&mut study, share_ns);
     if has_start_up {
         study.workloads.push(start_up());
     }
@@ -189,6 +212,7 @@ pub fn closer_study(ask: &Ask, first: &First, pace: Pace, time_ns: u64) -> Optio
         first,
     );
     study.blocks_max = PROOF_MOST;
+    pace.plan_launches(&mut study, time_ns);
     study.budget_ns = Some(time_ns);
     Some(study)
 }
@@ -325,6 +349,7 @@ pub fn round(
     } else {
         PROOF_MOST
     };
+    pace.plan_launches(&mut study, safe_ns);
     study.budget_ns = Some(left_ns);
     Some(Round { study, waiting })
 }

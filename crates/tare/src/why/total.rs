@@ -8,7 +8,7 @@
 
 use tare_stats::{Interval, median};
 
-use super::readings::{ByBlock, Readings, in_common, interval};
+use super::readings::{ByBlock, Readings, interval, joint, plain};
 
 /// What an arm costs more than another.
 #[derive(Debug, Clone, Default)]
@@ -48,15 +48,10 @@ impl Total {
 
     /// Both costs in one, for the blocks that both have.
     pub fn with(&self, other: &Self) -> Self {
-        let sum = |a: &ByBlock, b: &ByBlock| -> ByBlock {
-            let both = a
-                .iter()
-                .filter_map(|(block, a)| Some((*block, a + b.get(block)?)));
-            both.collect()
-        };
+        let sum = |a: f64, b: f64| a + b;
         Self {
-            differences: sum(&self.differences, &other.differences),
-            levels: sum(&self.levels, &other.levels),
+            differences: joint(&self.differences, &other.differences, sum),
+            levels: joint(&self.levels, &other.levels, sum),
         }
     }
 
@@ -66,19 +61,18 @@ impl Total {
     }
 
     fn parts(&self, differences: &ByBlock) -> ByBlock {
-        let levels = differences.iter().filter_map(|(block, difference)| {
-            let level = self.levels.get(block)?;
-            Some((*block, difference / level))
-        });
-        levels.collect()
+        joint(differences, &self.levels, |difference, level| {
+            difference / level
+        })
     }
 
     /// What of it goes where `differences`, in its unit, go; `None` below six blocks that have both.
     pub fn without(&self, differences: &ByBlock) -> Option<Removed> {
-        let (removed, total) = in_common(&self.parts(differences), &self.parts(&self.differences));
+        let (removed, total) = (self.parts(differences), self.parts(&self.differences));
+        let removed = joint(&removed, &total, |removed, _| removed);
+        let total = joint(&total, &removed, |total, _| total);
         let effect = interval(&removed)?;
-        let levels: Vec<f64> = self.levels.values().copied().collect();
-        let level = median(&levels)?;
+        let level = median(&plain(&self.levels))?;
         Some(Removed {
             effect: Interval {
                 low: effect.low * level,
@@ -94,7 +88,7 @@ impl Total {
 /// The share of a total that goes when something is removed: the values θ for which `removed − θ · total` may
 /// be centred at zero, by the same rank interval as everything else (the idea of Fieller's interval, with ranks
 /// in place of means). `None` below six blocks, or where the total itself may be zero.
-fn share(removed: &[f64], total: &[f64]) -> Option<Interval> {
+fn share(removed: &ByBlock, total: &ByBlock) -> Option<Interval> {
     /// The shares that are looked at; beyond them nothing is worth telling apart.
     const RANGE: (f64, f64) = (-1.0, 3.0);
     const STEPS: u32 = 400;
@@ -103,12 +97,9 @@ fn share(removed: &[f64], total: &[f64]) -> Option<Interval> {
         return None;
     }
     let at = |theta: f64| {
-        let rest: Vec<f64> = removed
-            .iter()
-            .zip(total)
-            .map(|(removed, total)| removed - theta * total)
-            .collect();
-        interval(&rest)
+        interval(&joint(removed, total, |removed, total| {
+            removed - theta * total
+        }))
     };
     let thetas =
         (0..=STEPS).map(|step| RANGE.0 + (RANGE.1 - RANGE.0) * f64::from(step) / f64::from(STEPS));
@@ -135,7 +126,14 @@ fn share(removed: &[f64], total: &[f64]) -> Option<Interval> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::readings::tests::in_one_launch;
     use super::*;
+
+    fn by_block(n_blocks: u32, value: impl Fn(u32) -> f64) -> ByBlock {
+        (0..n_blocks)
+            .map(|block| (in_one_launch(block), value(block)))
+            .collect()
+    }
 
     /// Noise that is the same each time, between −1 and 1.
     fn noise(block: u32) -> f64 {
@@ -145,10 +143,10 @@ mod tests {
     #[test]
     fn a_share_is_found_again_and_its_interval_covers_it() {
         for truth in [0.0, 0.3, 1.0] {
-            let total: Vec<f64> = (0..12).map(|block| 100.0 + 5.0 * noise(block)).collect();
-            let removed: Vec<f64> = (0..12)
-                .map(|block| truth * total[block as usize] + 3.0 * noise(block + 50))
-                .collect();
+            let total = by_block(12, |block| 100.0 + 5.0 * noise(block));
+            let removed = by_block(12, |block| {
+                truth * total[&in_one_launch(block)] + 3.0 * noise(block + 50)
+            });
             let found = share(&removed, &total).unwrap();
             assert!((found.point - truth).abs() < 0.05, "{truth}: {found:?}");
             assert!(
@@ -161,24 +159,20 @@ mod tests {
 
     #[test]
     fn there_is_no_share_of_nothing_and_none_of_few_blocks() {
-        let total: Vec<f64> = (0..12).map(noise).collect();
+        let total = by_block(12, noise);
         assert_eq!(share(&total, &total), None);
-        assert_eq!(share(&[1.0; 5], &[1.0; 5]), None);
-        assert_eq!(share(&[1.0; 7], &[1.0; 8]), None);
+        let ones = |blocks| by_block(blocks, |_| 1.0);
+        assert_eq!(share(&ones(5), &ones(5)), None);
+        assert_eq!(share(&ones(7), &ones(8)), None);
     }
 
     #[test]
     fn a_level_that_drifts_hides_neither_a_cost_nor_its_share() {
         // A proxy that takes from 0.25 to 3.5 ms of a connection, and 0.03 ms without it.
-        let values = |shift: f64, level: fn(f64) -> f64| -> ByBlock {
-            (0..11)
-                .map(|block| {
-                    (
-                        block,
-                        shift + level(f64::from(block)) + 0.005 * noise(block),
-                    )
-                })
-                .collect()
+        let values = |shift: f64, level: fn(f64) -> f64| {
+            by_block(11, |block| {
+                shift + level(f64::from(block)) + 0.005 * noise(block)
+            })
         };
         let slowing = |block: f64| 0.25 + 3.25 * (block / 10.0).powi(2);
         let (host, env, without) = (
@@ -186,14 +180,10 @@ mod tests {
             values(0.03, slowing),
             values(0.04, |_| 0.0),
         );
-        let minus = |a: &ByBlock, b: &ByBlock| -> ByBlock {
-            a.iter().map(|(block, a)| (*block, a - b[block])).collect()
-        };
-        let differences = minus(&env, &host);
-        let in_unit: Vec<f64> = differences.values().copied().collect();
-        assert!(interval(&in_unit).unwrap().low <= 0.0);
+        let differences = joint(&env, &host, |env, host| env - host);
+        assert!(interval(&differences).unwrap().low <= 0.0);
         let removed = Total::new(differences, &env)
-            .without(&minus(&env, &without))
+            .without(&joint(&env, &without, |env, without| env - without))
             .unwrap();
         let share = removed.share.unwrap();
         assert!(removed.effect.low > 0.0 && share.low > 0.9, "{removed:?}");

@@ -165,7 +165,7 @@ fn failing(product: &Product, error: &str) -> Option<(Ended, PathBuf)> {
         "--output=/dev/null".to_owned(),
         format!("--trace-path={}", store.display()),
         format!("--trace-path={}-wal", store.display()),
-        format!("--inject=write,pwrite64,pwritev,writev:error={error}:when=150+"),
+        format!("--inject=write,pwrite64,pwritev,writev:error={error}:when=200+"),
     ];
     let arguments = ["run", "study.toml", "--store", "store.sqlite"];
     traced(product, &options, &arguments).map(|ended| (ended, store))

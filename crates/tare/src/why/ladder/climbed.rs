@@ -11,8 +11,9 @@ use tare_model::dossier::{DossierLadder, DossierRung, Span};
 use tare_stats::{BootstrapMethod, block_bootstrap, hodges_lehmann_paired, median};
 
 use super::super::FEWEST;
-use super::super::readings::{ByBlock, Readings, interval, span};
+use super::super::readings::{ByBlock, Readings, interval, plain, span};
 use super::together;
+use crate::analyze::pairs::Block;
 use crate::analyze::{LEVEL, RunData};
 
 /// Draws for the interval of the sum.
@@ -28,11 +29,11 @@ struct Climb<'a> {
     /// The arm below the first step.
     begin: &'a str,
     /// The blocks that count; `None` for all.
-    common: Option<BTreeSet<u32>>,
+    common: Option<BTreeSet<Block>>,
 }
 
 impl Climb<'_> {
-    fn is_common(&self, block: u32) -> bool {
+    fn is_common(&self, block: Block) -> bool {
         let common = self.common.as_ref();
         common.is_none_or(|common| common.contains(&block))
     }
@@ -43,14 +44,14 @@ impl Climb<'_> {
         values
     }
 
-    fn between(&self, earlier: &str, later: &str) -> Vec<f64> {
+    fn between(&self, earlier: &str, later: &str) -> ByBlock {
         let mut steps = self.readings.differences(earlier, later, self.metric);
         steps.retain(|block, _| self.is_common(*block));
-        steps.into_values().collect()
+        steps
     }
 
     /// The steps that were measured, and all of them as they are drawn.
-    fn steps(&self, rungs: &[(&Rung, &ArmSpec)]) -> (Vec<Vec<f64>>, Vec<DossierRung>) {
+    fn steps(&self, rungs: &[(&Rung, &ArmSpec)]) -> (Vec<ByBlock>, Vec<DossierRung>) {
         let mut below = self.begin;
         let (mut drawn, mut joined, mut steps) = (Vec::new(), Vec::<&str>::new(), Vec::new());
         for (rung, spec) in rungs {
@@ -94,8 +95,12 @@ impl Climb<'_> {
 
 /// How high values are: their interval, or from the least to the greatest.
 fn level(values: &ByBlock) -> Option<Span> {
-    let values: Vec<f64> = values.values().map(|value| value.abs()).collect();
+    let values: ByBlock = values
+        .iter()
+        .map(|(block, value)| (*block, value.abs()))
+        .collect();
     interval(&values).map(span).or_else(|| {
+        let values = plain(&values);
         let point = median(&values)?;
         Some(Span::new(
             values.iter().copied().fold(point, f64::min),
@@ -179,8 +184,8 @@ pub(super) fn common_blocks(
     base: &ByBlock,
     whole: &ByBlock,
     steps: impl Iterator<Item = ByBlock>,
-) -> Option<BTreeSet<u32>> {
-    let mut common: BTreeSet<u32> = base.keys().copied().collect();
+) -> Option<BTreeSet<Block>> {
+    let mut common: BTreeSet<Block> = base.keys().copied().collect();
     common.retain(|block| whole.contains_key(block));
     for step in steps.filter(|step| step.len() >= FEWEST as usize) {
         common.retain(|block| step.contains_key(block));
@@ -188,7 +193,7 @@ pub(super) fn common_blocks(
     (common.len() >= FEWEST as usize).then_some(common)
 }
 
-pub(super) fn sum_of(steps: &[Vec<f64>]) -> f64 {
+pub(super) fn sum_of(steps: &[ByBlock]) -> f64 {
     steps
         .iter()
         .filter_map(|step| Some(interval(step)?.point))
@@ -197,7 +202,8 @@ pub(super) fn sum_of(steps: &[Vec<f64>]) -> f64 {
 
 /// The sum of the steps with its interval. In a block the steps add up exactly, so that only drawing the blocks
 /// again shows how far the sum of their typical values wanders. `None` below ten blocks.
-pub(super) fn sum_interval(steps: &[Vec<f64>], is_common: bool) -> Option<Span> {
+pub(super) fn sum_interval(steps: &[ByBlock], is_common: bool) -> Option<Span> {
+    let steps: Vec<Vec<f64>> = steps.iter().map(plain).collect();
     let n_blocks = steps.first()?.len();
     if !is_common || steps.iter().any(|step| step.len() != n_blocks) {
         return None;

@@ -14,7 +14,7 @@ use tare_model::{Study, Value};
 use tare_stats::median;
 
 use super::super::counterfactual::{Trial, Tried};
-use super::super::readings::{ByBlock, Readings, in_common};
+use super::super::readings::{ByBlock, Readings, joint, plain};
 use super::super::search::{Item, LEAST_SHARE, Probe, Search, Shown};
 use super::super::studies::{Arms, Pace, base_arms};
 use super::super::total::Total;
@@ -232,6 +232,7 @@ impl Hunt {
             // Members of three and more may come out as idle: then what is left is proved again.
             let is_last = sets.iter().all(|set| set.len() <= 2);
             study.blocks_max = if is_last { PROOF_BLOCKS } else { FEWEST + 1 };
+            pace.plan_launches(&mut study, safe_ns);
             study.budget_ns = Some(left_ns);
             return Some(Next {
                 study,
@@ -398,7 +399,8 @@ fn floor(readings: &Readings, ask: &Ask, asks: &Asks) -> &'static str {
 fn shown(readings: &Readings, ask: &Ask, (floor, arm): (&str, &str)) -> Option<Shown> {
     let whole_cost = Total::of(readings, floor, whole(ask), &ask.metric);
     let gone = readings.differences(arm, whole(ask), &ask.metric);
-    let (removed, total) = in_common(&gone, whole_cost.differences());
+    let removed = plain(&joint(&gone, whole_cost.differences(), |gone, _| gone));
+    let total = plain(&joint(whole_cost.differences(), &gone, |total, _| total));
     if removed.len() < FEWEST as usize && removed.len() >= PLAIN_LEAST {
         // Too few for an interval: what went in every one of them.
         let total = median(&total).filter(|total| *total > 0.0)?;

@@ -1,0 +1,123 @@
+//! Whether two sides were compared closely enough to go on, or more blocks of them come first.
+//!
+//! Looking again and again until there is a difference finds one where there is none. So what is asked first is how
+//! wide the interval is, which tells nothing of the effect (METHODOLOGY 5). An effect ends the looking only where it
+//! is beyond what a look would show by chance once in a thousand times: with a bound that strict the last look keeps
+//! its level (Haybittle 1971; Peto and others 1976).
+//! What it cannot see: an effect that appears later; a clear one at the beginning is followed by more blocks anyway.
+
+use tare_model::dossier::{Dossier, DossierCell};
+use tare_model::{Verdict, WhyOutcome};
+use tare_stats::special::t_quantile;
+
+/// How surely an effect must be one, two-sided, for the looking to end by it.
+const SURE: f64 = 0.999;
+
+/// Whether the answer's two sides need no closer look.
+pub fn is_settled(dossier: &Dossier) -> bool {
+    let Some(why) = &dossier.why else {
+        return false;
+    };
+    // Then the command itself is not what the answer is about.
+    if why.outcome == WhyOutcome::StartUp {
+        return true;
+    }
+    let mut cells = dossier.cells.iter();
+    cells
+        .find(|cell| cell.arm == why.arm && cell.metric == why.metric)
+        .is_some_and(is_narrow_or_clear)
+}
+
+fn is_narrow_or_clear(cell: &DossierCell) -> bool {
+    let Some(ratio) = cell.ratio.filter(|ratio| ratio.low > 0.0) else {
+        return false;
+    };
+    let half = f64::max(
+        (ratio.high / ratio.point).ln(),
+        (ratio.point / ratio.low).ln(),
+    );
+    if half <= cell.margin.ln_1p() / 2.0 {
+        return true;
+    }
+    let freedom = f64::from(cell.n_blocks.saturating_sub(1)).max(1.0);
+    let t = |level: f64| t_quantile(f64::midpoint(1.0, level), freedom);
+    let is_within = matches!(
+        cell.verdict,
+        Verdict::Equivalent | Verdict::NegligibleCost | Verdict::NegligibleGain
+    );
+    !is_within && ratio.point.ln().abs() >= half * t(SURE) / t(crate::analyze::LEVEL)
+}
+
+#[cfg(test)]
+mod tests {
+    use tare_model::dossier::Span;
+    use tare_stats::{Stream, hodges_lehmann_paired};
+
+    use super::*;
+    use crate::cause::composed;
+
+    /// A comparison with a margin of 2 % and an interval that reaches as far up as down.
+    fn cell_with(n_blocks: u32, low: f64, point: f64) -> DossierCell {
+        let is_within = low > 1.0 / 1.02 && point * point / low < 1.02;
+        DossierCell {
+            n_blocks,
+            margin: 0.02,
+            ratio: Some(Span::new(low, point, point * point / low)),
+            verdict: if is_within {
+                Verdict::Equivalent
+            } else {
+                Verdict::Inconclusive
+            },
+            ..composed::cell("command.wall.time", point)
+        }
+    }
+
+    #[test]
+    fn a_narrow_interval_ends_the_looking_whatever_it_holds() {
+        // The margin is 2 %.
+        for point in [0.99, 1.0, 1.004, 1.02, 1.5] {
+            assert!(
+                is_narrow_or_clear(&cell_with(12, point * 0.992, point)),
+                "{point}"
+            );
+        }
+        assert!(!is_narrow_or_clear(&cell_with(12, 0.98, 1.0)));
+    }
+
+    #[test]
+    fn an_effect_ends_the_looking_only_where_it_is_far_beyond_its_interval() {
+        // Shown by the interval, and by chance once in twenty looks.
+        assert!(!is_narrow_or_clear(&cell_with(12, 1.01, 1.06)));
+        assert!(!is_narrow_or_clear(&cell_with(6, 1.10, 1.20)));
+        assert!(is_narrow_or_clear(&cell_with(12, 1.10, 1.20)));
+        assert!(is_narrow_or_clear(&cell_with(6, 1.7, 2.0)));
+        assert!(is_narrow_or_clear(&cell_with(12, 0.5, 0.55)));
+    }
+
+    /// Of commands that cost nothing, looked at up to three times, the stated level of false differences is kept.
+    #[test]
+    fn looking_more_than_once_finds_no_more_than_its_level() {
+        let mut random = Stream::new(7, 1, 0);
+        let (mut false_alarms, n_runs) = (0, 2_000);
+        for _ in 0..n_runs {
+            let mut d: Vec<f64> = Vec::new();
+            for n_blocks in [12, 30, 60] {
+                while (d.len() as u32) < n_blocks {
+                    d.push(0.05 * random.normal());
+                }
+                let found = hodges_lehmann_paired(&d, 0.95).unwrap().interval;
+                let mut cell = cell_with(n_blocks, found.low.exp(), found.point.exp());
+                let is_last = n_blocks == 60;
+                if let Some(ratio) = &mut cell.ratio {
+                    ratio.high = found.high.exp();
+                }
+                if is_last || is_narrow_or_clear(&cell) {
+                    false_alarms += u32::from(found.low > 0.0 || found.high < 0.0);
+                    break;
+                }
+            }
+        }
+        let rate = f64::from(false_alarms) / f64::from(n_runs);
+        assert!(rate < 0.062, "{rate}");
+    }
+}
