@@ -3,7 +3,7 @@
 //! The study `quick` twice for the same time, by whole trials and slice by slice; for each metric the half-width of
 //! the 95 % interval of the ratio, scaled to a minute of wall time (a width falls with the root of time). Then one
 //! question asked in the ways that people ask it, for as long each: what does a loop cost in a container of the
-//! engine, by hyperfine, by `docker exec` in turn with the host, and by Tare. Two rounds of each: answers that
+//! engine, by hyperfine, by pyperf, by `docker exec` in turn with the host, and by Tare. Two rounds of each: answers that
 //! leave each other out are worth less than their widths say. What is not installed has a row that says so.
 //! `TARE` names a program that is built already.
 //! What it cannot see: how quiet the machine was. It belongs on one where nothing else runs.
@@ -21,6 +21,7 @@ use tare_stats::mean_paired;
 use crate::dist;
 use crate::provision::docker::Engine;
 use crate::provision::packages::has;
+use crate::provision::pyperf;
 use crate::shell::{Program, flags, number, program, step};
 use crate::workspace::{root, target_folder};
 
@@ -150,6 +151,16 @@ fn peers(tare: &Tare<'_>) -> Result<Vec<(&'static str, String)>> {
     } else {
         rows.push(("hyperfine -N", "`hyperfine` is not installed".into()));
     }
+    rows.push(match pyperf::ensure() {
+        Some(python) => {
+            step("pyperf command");
+            (
+                "pyperf command",
+                twice(|| pyperf_command(tare, &python, limit))?,
+            )
+        }
+        None => ("pyperf command", "pyperf cannot be had".into()),
+    });
     step("docker exec in turn with the host");
     rows.push((
         "`docker exec` in turn with the host, mean of ratios",
@@ -244,6 +255,47 @@ fn hyperfine(tare: &Tare<'_>, limit: Duration) -> Result<String> {
         of(1, "stddev")? / of(1, "mean")?,
     );
     Ok(format!("{ratio:.3} ± {:.3}", ratio * spread))
+}
+
+/// What pyperf says of the two commands, one after the other: the ratio of the means, ± by their standard deviations.
+fn pyperf_command(tare: &Tare<'_>, python: &Path, limit: Duration) -> Result<String> {
+    /// Each process warms up once.
+    const VALUES: u32 = 3;
+    let of = |is_inside: bool| -> Result<(f64, f64)> {
+        let words = command(is_inside);
+        let one = Instant::now();
+        tare.program(words[0], &words[1..]).output()?;
+        let runs = limit.as_secs_f64() / 2.0 / one.elapsed().as_secs_f64();
+        let processes = (runs / f64::from(VALUES + 1)).max(2.0) as u64;
+        let file = tare.folder.join("pyperf.json");
+        // It writes over no file.
+        let _ = fs::remove_file(&file);
+        tare.program(
+            python,
+            &["-m", "pyperf", "command", "--quiet", "--loops", "1"],
+        )
+        .arguments(&["--processes", &processes.to_string()])
+        .arguments(&["--values", &VALUES.to_string(), "--warmups", "1"])
+        .arguments(&["--output", &file.to_string_lossy(), "--"])
+        .arguments(&words)
+        .output()?;
+        let json: Value = serde_json::from_str(&fs::read_to_string(&file)?)?;
+        let runs = json["benchmarks"][0]["runs"].as_array();
+        let values = runs.into_iter().flatten();
+        let values = values.filter_map(|run| run["values"].as_array()).flatten();
+        let values: Vec<f64> = values.filter_map(Value::as_f64).collect();
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let squares = values.iter().map(|value| (value - mean).powi(2));
+        let spread = (squares.sum::<f64>() / (count - 1.0)).sqrt() / mean;
+        if mean.is_nan() || spread.is_nan() {
+            bail!("pyperf reported fewer than two values");
+        }
+        Ok((mean, spread))
+    };
+    let ((outside, a), (inside, b)) = (of(false)?, of(true)?);
+    let ratio = inside / outside;
+    Ok(format!("{ratio:.3} ± {:.3}", ratio * f64::hypot(a, b)))
 }
 
 /// Host and container in turn, as a careful person does it by hand.

@@ -55,6 +55,23 @@ pub fn memory_limit(facts: &Facts) -> Option<u64> {
     text.parse::<u64>().ok().filter(|bytes| *bytes < 1 << 62)
 }
 
+/// The first limit of a control group on bytes or requests a second: its name, and its text as found; `None` without
+/// one.
+pub fn io_limit(facts: &Facts) -> Option<(&'static str, &str)> {
+    let names = [
+        fact::CGROUP_IO_MAX,
+        fact::CGROUP_READ_BPS,
+        fact::CGROUP_WRITE_BPS,
+        fact::CGROUP_READ_IOPS,
+        fact::CGROUP_WRITE_IOPS,
+    ];
+    let limits = names.into_iter().filter_map(|name| {
+        let text = facts.get(name)?.as_str();
+        Some((name, text))
+    });
+    limits.into_iter().find(|(_, text)| !text.is_empty())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,14 +86,17 @@ mod tests {
             ("cgroup.cpu.cfs_quota_us", "20000"),
             ("cgroup.cpu.cfs_period_us", "100000"),
             ("cgroup.memory.limit_in_bytes", "1048576"),
+            ("cgroup.blkio.throttle.write_bps_device", "8:0 1000000"),
         ]);
         let second = facts(&[
             ("cgroup.cpu.max", "20000 100000"),
             ("cgroup.memory.max", "1048576"),
+            ("cgroup.io.max", "8:0 wbps=1000000"),
         ]);
         for limited in [first, second] {
             assert_eq!(cpu_quota(&limited), Some(0.2));
             assert_eq!(memory_limit(&limited), Some(1 << 20));
+            assert!(io_limit(&limited).unwrap().1.starts_with("8:0"));
         }
         let free = [
             facts(&[

@@ -3,6 +3,7 @@
 //! What it cannot see: limits of a cloud's volume, which look like a slow disk.
 
 use tare_model::fact;
+use tare_model::facts::io_limit;
 
 use super::entry::{Entry, Found};
 use super::kind::Kind;
@@ -10,14 +11,6 @@ use super::look::of_work_mount;
 use super::triage::Family;
 use super::{Case, switch};
 
-/// Files that hold limits, in both versions of control groups.
-const LIMITS: &[&str] = &[
-    fact::CGROUP_IO_MAX,
-    fact::CGROUP_READ_BPS,
-    fact::CGROUP_WRITE_BPS,
-    fact::CGROUP_READ_IOPS,
-    fact::CGROUP_WRITE_IOPS,
-];
 const FAMILIES: &[Family] = &[Family::Waiting, Family::Device];
 
 pub(super) static CAUSE: Entry = Entry {
@@ -38,10 +31,8 @@ pub(super) static CAUSE: Entry = Entry {
 };
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
-    let limit = LIMITS.iter().find_map(|name| {
-        let here = case.fact(name).filter(|value| !value.is_empty())?;
-        (case.baseline.fact(name) != Some(here)).then_some((*name, here))
-    });
+    let limit =
+        io_limit(&case.arm.facts).filter(|limit| io_limit(&case.baseline.facts) != Some(*limit));
     let part = |facts| of_work_mount(facts, fact::BLOCK_SCHEDULER).and_then(chosen);
     let scheduler = part(&case.baseline.facts)
         .zip(part(&case.arm.facts))

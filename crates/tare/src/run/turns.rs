@@ -220,6 +220,34 @@ fn limit(arm: &Facts, baseline: &Facts) -> Option<&'static str> {
     if facts::cpu_quota(arm) != facts::cpu_quota(baseline) && facts::cpu_quota(arm).is_some() {
         return Some("a processor quota, which would hardly bite in slices");
     }
-    let memory = facts::memory_limit(arm).filter(|_| facts::memory_limit(baseline).is_none());
-    memory.map(|_| "a memory limit, which slices of several arms would share")
+    if facts::memory_limit(arm).is_some() && facts::memory_limit(baseline).is_none() {
+        return Some("a memory limit, which slices of several arms would share");
+    }
+    let io = facts::io_limit(arm).filter(|limit| facts::io_limit(baseline) != Some(*limit));
+    io.map(|_| "a limit on what it reads or writes a second, which would hardly bite in slices")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::limit;
+    use tare_model::{Facts, fact};
+
+    #[test]
+    fn limits_of_the_arm_alone_keep_whole_trials() {
+        let of = |name: &str, text: &str| Facts::from([(name.to_owned(), text.to_owned())]);
+        for (name, text, kind) in [
+            (fact::CGROUP_CPU_MAX, "20000 100000", "processor quota"),
+            (fact::CGROUP_MEMORY_MAX, "1048576", "memory limit"),
+            (fact::CGROUP_IO_MAX, "8:0 wbps=1000000", "reads or writes"),
+            (fact::CGROUP_WRITE_BPS, "8:0 1000000", "reads or writes"),
+        ] {
+            let (limited, free) = (of(name, text), Facts::new());
+            assert!(
+                limit(&limited, &free).is_some_and(|told| told.contains(kind)),
+                "{name}"
+            );
+            assert_eq!(limit(&limited, &limited), None, "{name}");
+            assert_eq!(limit(&free, &limited), None, "{name}");
+        }
+    }
 }
