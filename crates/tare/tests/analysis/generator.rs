@@ -351,6 +351,11 @@ pub(crate) fn of(arm: &'static str) -> impl Fn(&Trial) -> bool {
     move |trial| trial.cell.arm.as_str() == arm
 }
 
+/// Whether a trial is of this arm and block.
+pub(crate) fn in_block(arm: &'static str, block: u32) -> impl Fn(&Trial) -> bool {
+    move |trial| of(arm)(trial) && trial.block == block
+}
+
 /// The one cell of this arm and metric.
 pub(crate) fn cell<'a>(dossier: &'a Dossier, arm: &str, metric: &str) -> &'a DossierCell {
     let all = dossier.cells.iter().chain(&dossier.aa);

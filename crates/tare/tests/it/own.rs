@@ -12,6 +12,7 @@ use tare::env::{Driver, StartMode};
 
 use crate::docker::{arm, hello, leftovers, world};
 use crate::product::{Ended, Product, assert_valid_dossier, has_docker};
+use crate::why::confirmed;
 use crate::world::{World, skip, turn};
 
 /// An image of this test's own, with what makes and removes containers beside it.
@@ -377,13 +378,7 @@ fn a_difference_that_no_catalogue_knows_is_found_among_others_and_proved() {
         "99",
     ];
     let dossier = bench.cost(&product, &options, &flags, script);
-    let first = &dossier["findings"][0];
-    assert_eq!(
-        first["cause"], "own.env.SLOW_MODE",
-        "{:#}",
-        dossier["findings"]
-    );
-    assert_eq!(first["status"], "confirmed", "{first:#}");
+    let first = confirmed(&dossier, "own.env.SLOW_MODE");
     assert!(
         first["advice"].as_str().unwrap().contains("-e SLOW_MODE"),
         "{first:#}"
