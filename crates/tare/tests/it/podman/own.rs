@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value as Json;
-use tare::env::own::{Own, Shares, Source, Wish};
+use tare::env::own::{Own, Shares, Source, Taken, Wish};
 use tare::env::{Driver, EnvError, StartMode};
 use tare_model::{ArmId, Params};
 
@@ -189,7 +189,13 @@ fn what_the_command_writes_to_lies_below_a_layer_of_each_arms_own() {
             run(&arm, "echo rows >/data/rows");
         });
         let own = place.driver.take(&cx, &wish).unwrap();
-        let told = place.driver.take_copies(&cx, &wish, &own.settings);
+        let told = place.driver.take_copies(
+            &cx,
+            &Taken {
+                wish,
+                settings: &own.settings,
+            },
+        );
         let told = told.unwrap().unwrap();
         let told: Vec<&str> = told.iter().map(|line| line.now.as_str()).collect();
         let told = told.join("\n");
@@ -210,7 +216,13 @@ fn what_the_command_writes_to_lies_below_a_layer_of_each_arms_own() {
             ..wish
         };
         let own = place.driver.take(&cx, &wish).unwrap();
-        let told = place.driver.take_copies(&cx, &wish, &own.settings);
+        let told = place.driver.take_copies(
+            &cx,
+            &Taken {
+                wish,
+                settings: &own.settings,
+            },
+        );
         assert_eq!(told.unwrap(), None);
     });
     place.assert_nothing_is_left();
