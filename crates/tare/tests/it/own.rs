@@ -6,8 +6,9 @@
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
+use tare::cx::Context;
 use tare::env::docker::DOCKER;
-use tare::env::own::{Own, Shares, Source, Wish};
+use tare::env::own::{Own, Shares, Source, Taken, Wish};
 use tare::env::{Driver, StartMode};
 
 use crate::docker::{arm, hello, leftovers, world};
@@ -156,6 +157,19 @@ pub(crate) fn wish<'a>(world: &'a World, source: Source<'a>) -> Wish<'a> {
         with_dependencies: false,
         context: None,
     }
+}
+
+/// What is told of the copies with which something is taken once more, if it gets any.
+pub(crate) fn told_of_copies(
+    driver: &dyn Driver,
+    cx: &Context<'_>,
+    wish: Wish<'_>,
+    own: &Own,
+) -> Option<String> {
+    let settings = &own.settings;
+    let told = driver.take_copies(cx, &Taken { wish, settings }).unwrap()?;
+    let lines: Vec<&str> = told.iter().map(|line| line.now.as_str()).collect();
+    Some(lines.join("\n"))
 }
 
 pub(crate) fn taken(world: &World, source: Source<'_>) -> Own {

@@ -3,12 +3,11 @@
 use std::fs;
 
 use serde_json::json;
-use tare::env::Driver;
 use tare::env::docker::DOCKER;
-use tare::env::own::{Source, Taken, without};
+use tare::env::own::{Source, without};
 
 use crate::docker::world;
-use crate::own::{Bench, arm_of, bench, printed, taken, wish};
+use crate::own::{Bench, arm_of, bench, printed, taken, told_of_copies, wish};
 use crate::product::Product;
 use crate::why::confirmed;
 
@@ -111,16 +110,7 @@ fn what_the_command_writes_to_is_a_copy_of_each_arms_own() {
     let before = bench.objects();
     let own = taken(&world, Source::Line(&line));
     let wish = wish(&world, Source::Line(&line));
-    let told = DOCKER.take_copies(
-        &world.cx(),
-        &Taken {
-            wish,
-            settings: &own.settings,
-        },
-    );
-    let told = told.unwrap().unwrap();
-    let told: Vec<&str> = told.iter().map(|line| line.now.as_str()).collect();
-    let told = told.join("\n");
+    let told = told_of_copies(&DOCKER, &world.cx(), wish, &own).unwrap();
     for place in ["/data", "/etc/one", "/var/lib/data"] {
         assert!(told.contains(&format!("`{place}` is a COPY of")), "{told}");
     }
