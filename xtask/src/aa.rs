@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::dist;
 use crate::shell::{flags, number, program, step};
-use crate::workspace::target_folder;
+use crate::workspace::work_folder;
 
 /// Seeds begin here, so that they are not those of anybody's studies.
 const FIRST_SEED: u64 = 7_001;
@@ -107,8 +107,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     let [wanted] = flags("aa", arguments, [("-n", "100")])?;
     let wanted: u64 = number(&wanted)?;
     let tare = dist::named_or_built()?;
-    let folder = target_folder().join("aa");
-    fs::create_dir_all(&folder)?;
+    let folder = work_folder("aa")?;
     let study = folder.join("aa.toml");
     fs::write(&study, STUDY)?;
     let (mut host, mut clone) = (Count::default(), Count::default());

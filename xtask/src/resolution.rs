@@ -23,7 +23,7 @@ use crate::provision::docker::Engine;
 use crate::provision::packages::has;
 use crate::provision::pyperf;
 use crate::shell::{Program, flags, number, program, step};
-use crate::workspace::{root, target_folder};
+use crate::workspace::{root, work_folder};
 
 /// A loop of about 60 ms.
 const LOOP: &str = "BEGIN { while (i++ < 400000) x += i * i; print x }";
@@ -35,8 +35,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     let [seconds] = flags("resolution", arguments, [("--seconds", "60")])?;
     let seconds: u64 = number(&seconds)?;
     let tare = dist::named_or_built()?;
-    let folder = target_folder().join("resolution");
-    fs::create_dir_all(&folder)?;
+    let folder = work_folder("resolution")?;
     let engine = Engine::ensure();
     if let Err(error) = &engine {
         step(&format!("without docker: {error:#}"));

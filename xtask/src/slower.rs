@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::dist;
 use crate::shell::{cargo, flags, number, program, step};
-use crate::workspace::target_folder;
+use crate::workspace::{target_folder, work_folder};
 
 /// Seeds begin here, so that they are not those of anybody's studies.
 const FIRST_SEED: u64 = 9_001;
@@ -80,8 +80,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     let planted = 1.0 + per_mille / 1_000.0;
     let tare = dist::named_or_built()?;
     let agent = agent()?;
-    let folder = target_folder().join("slower");
-    fs::create_dir_all(&folder)?;
+    let folder = work_folder("slower")?;
     let file = folder.join("slower.toml");
     fs::write(&file, study(per_mille as u64))?;
     let mut told: Vec<Told> = Vec::new();

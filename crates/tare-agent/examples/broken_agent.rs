@@ -11,66 +11,48 @@ use tare_agent::meter::{Meter, ProbeError};
 use tare_agent::probe::{Cut, Probe};
 use tare_model::Params;
 
-static HANGS: Probe = Probe {
-    name: "getppid",
-    revision: 1,
-    about: "never ends",
-    cut: Cut::LOOP,
-    run: |_: &mut Meter, _: &Params| loop {
-        std::thread::sleep(std::time::Duration::from_secs(3600));
-    },
-};
+/// What a probe of an agent runs.
+type Run = fn(&mut Meter, &Params) -> Result<(), ProbeError>;
 
-static ABORTS: Probe = Probe {
-    name: "stat",
-    revision: 1,
-    about: "aborts",
-    cut: Cut::LOOP,
-    run: |_: &mut Meter, _: &Params| std::process::abort(),
-};
+/// A probe that goes wrong in the place of the real one of this name.
+const fn instead_of(name: &'static str, about: &'static str, run: Run) -> Probe {
+    Probe {
+        name,
+        revision: 1,
+        about,
+        cut: Cut::LOOP,
+        run,
+    }
+}
 
-static SPEAKS_GARBAGE: Probe = Probe {
-    name: "pipe",
-    revision: 1,
-    about: "writes garbage instead of a report",
-    cut: Cut::LOOP,
-    run: write_garbage,
-};
+static HANGS: Probe = instead_of("getppid", "never ends", |_, _| sleep_for_ever());
 
-static ENDS: Probe = Probe {
-    name: "clock",
-    revision: 1,
-    about: "ends with a message and no report",
-    cut: Cut::LOOP,
-    run: end,
-};
+static ABORTS: Probe = instead_of("stat", "aborts", |_, _| std::process::abort());
 
-static DIES_IN_ITS_TURN: Probe = Probe {
-    name: "float",
-    revision: 1,
-    about: "aborts in its fourth slice",
-    cut: Cut::LOOP,
-    run: |meter: &mut Meter, _: &Params| {
-        let mut rounds = meter.rounds(1.0)?;
-        for _ in 0..4 {
-            rounds.another(meter)?;
-        }
-        std::process::abort()
-    },
-};
+static SPEAKS_GARBAGE: Probe =
+    instead_of("pipe", "writes garbage instead of a report", write_garbage);
 
-static KEEPS_ITS_TURN: Probe = Probe {
-    name: "chase",
-    revision: 1,
-    about: "never gives its second turn back",
-    cut: Cut::LOOP,
-    run: |meter: &mut Meter, _: &Params| {
+static ENDS: Probe = instead_of("clock", "ends with a message and no report", end);
+
+static DIES_IN_ITS_TURN: Probe = instead_of("float", "aborts in its fourth slice", |meter, _| {
+    let mut rounds = meter.rounds(1.0)?;
+    for _ in 0..4 {
+        rounds.another(meter)?;
+    }
+    std::process::abort()
+});
+
+static KEEPS_ITS_TURN: Probe =
+    instead_of("chase", "never gives its second turn back", |meter, _| {
         meter.rounds(1.0)?.another(meter)?;
-        loop {
-            std::thread::sleep(std::time::Duration::from_secs(3600));
-        }
-    },
-};
+        sleep_for_ever()
+    });
+
+fn sleep_for_ever() -> ! {
+    loop {
+        std::thread::sleep(std::time::Duration::from_secs(3600));
+    }
+}
 
 fn write_garbage(_: &mut Meter, _: &Params) -> Result<(), ProbeError> {
     for number in 1..16 {

@@ -206,22 +206,21 @@ impl Layout {
         if self.is_64 { 56 } else { 32 }
     }
 
+    /// So many bytes as a number is written where its least one comes first.
+    fn least_first<const N: usize>(&self, bytes: &[u8], at: usize) -> Option<[u8; N]> {
+        let mut bytes: [u8; N] = bytes.get(at..at + N)?.try_into().ok()?;
+        if !self.is_little {
+            bytes.reverse();
+        }
+        Some(bytes)
+    }
+
     fn short(&self, bytes: &[u8], at: usize) -> Option<u16> {
-        let bytes: [u8; 2] = bytes.get(at..at + 2)?.try_into().ok()?;
-        Some(if self.is_little {
-            u16::from_le_bytes(bytes)
-        } else {
-            u16::from_be_bytes(bytes)
-        })
+        self.least_first(bytes, at).map(u16::from_le_bytes)
     }
 
     fn half_long(&self, bytes: &[u8], at: usize) -> Option<u32> {
-        let bytes: [u8; 4] = bytes.get(at..at + 4)?.try_into().ok()?;
-        Some(if self.is_little {
-            u32::from_le_bytes(bytes)
-        } else {
-            u32::from_be_bytes(bytes)
-        })
+        self.least_first(bytes, at).map(u32::from_le_bytes)
     }
 
     /// A number as wide as the file's addresses.
@@ -229,12 +228,7 @@ impl Layout {
         if !self.is_64 {
             return self.half_long(bytes, at).map(u64::from);
         }
-        let bytes: [u8; 8] = bytes.get(at..at + 8)?.try_into().ok()?;
-        Some(if self.is_little {
-            u64::from_le_bytes(bytes)
-        } else {
-            u64::from_be_bytes(bytes)
-        })
+        self.least_first(bytes, at).map(u64::from_le_bytes)
     }
 }
 

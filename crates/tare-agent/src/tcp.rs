@@ -76,10 +76,7 @@ pub(crate) fn announce(
 pub fn listen_on_loopback() -> Result<(TcpListener, SocketAddr), ProbeError> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .and_then(|listener| listener.local_addr().map(|address| (listener, address)))
-        .map_err(|error| match error.kind() {
-            ErrorKind::AddrNotAvailable => no_path(Ipv4Addr::LOCALHOST.into(), &error),
-            _ => ProbeError::system("listen on the loopback", &error),
-        })
+        .map_err(|error| no_loopback("listen on the loopback", &error))
 }
 
 /// Connects and prepares the stream for measuring.
@@ -96,6 +93,14 @@ pub fn connect(address: SocketAddr) -> Result<TcpStream, ProbeError> {
             }
         })?;
     prepared(stream)
+}
+
+/// Why a socket could not be had on the loopback.
+pub(crate) fn no_loopback(step: &str, error: &io::Error) -> ProbeError {
+    match error.kind() {
+        ErrorKind::AddrNotAvailable => no_path(Ipv4Addr::LOCALHOST.into(), error),
+        _ => ProbeError::system(step, error),
+    }
 }
 
 pub(crate) fn no_path(address: IpAddr, error: &io::Error) -> ProbeError {

@@ -10,7 +10,7 @@ use tare_model::{Failure, Params};
 
 use crate::args::{self, whole};
 use crate::meter::{Meter, ProbeError};
-use crate::tcp::{announce, no_path};
+use crate::tcp::{announce, no_loopback, no_path};
 
 /// How long a datagram may take.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -34,10 +34,7 @@ pub fn bind(meter: &mut Meter, params: &Params) -> Result<UdpSocket, ProbeError>
 pub fn on_loopback() -> Result<(UdpSocket, SocketAddr), ProbeError> {
     UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
         .and_then(|socket| socket.local_addr().map(|address| (socket, address)))
-        .map_err(|error| match error.kind() {
-            ErrorKind::AddrNotAvailable => no_path(Ipv4Addr::LOCALHOST.into(), &error),
-            _ => ProbeError::system("bind to the loopback", &error),
-        })
+        .map_err(|error| no_loopback("bind to the loopback", &error))
 }
 
 /// A socket whose only partner is at `address`.

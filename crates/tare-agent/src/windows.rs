@@ -215,20 +215,31 @@ impl Job {
         asked != 0 && is_member != 0
     }
 
-    /// How long all that belong or belonged to it were on processors, outside of the kernel and inside, nanoseconds.
-    pub(crate) fn used_ns(&self) -> Option<[f64; 2]> {
-        let mut found = Accounting::default();
-        // SAFETY: the handle is a job's, and `found` is the live structure of that class with its length.
+    /// Asks for what a class of questions has answers to, and says whether it was told.
+    ///
+    /// # Safety
+    /// `found` is the structure of that class.
+    unsafe fn ask<T>(&self, class: i32, found: &mut T) -> bool {
+        // SAFETY: the handle is a job's, and `found` is live and has the length that is given; the caller vouches for
+        // its class.
         let answer = unsafe {
             QueryInformationJobObject(
                 self.0.as_raw_handle(),
-                ACCOUNTING_CLASS,
-                (&raw mut found).cast(),
-                size_of::<Accounting>() as u32,
+                class,
+                (&raw mut *found).cast(),
+                size_of::<T>() as u32,
                 std::ptr::null_mut(),
             )
         };
-        (answer != 0).then(|| [found.user, found.kernel].map(|units| units as f64 * UNIT_NS))
+        answer != 0
+    }
+
+    /// How long all that belong or belonged to it were on processors, outside of the kernel and inside, nanoseconds.
+    pub(crate) fn used_ns(&self) -> Option<[f64; 2]> {
+        let mut found = Accounting::default();
+        // SAFETY: the structure is that of the class.
+        let is_told = unsafe { self.ask(ACCOUNTING_CLASS, &mut found) };
+        is_told.then(|| [found.user, found.kernel].map(|units| units as f64 * UNIT_NS))
     }
 
     /// The numbers of the processes in it; of very many not all.
@@ -238,17 +249,8 @@ impl Job {
             listed: 0,
             ids: [0; 256],
         };
-        // SAFETY: the handle is a job's, and `found` is the live structure of that class with its length. Where there
-        // are more, the call fails with what fits in place.
-        unsafe {
-            QueryInformationJobObject(
-                self.0.as_raw_handle(),
-                MEMBERS_CLASS,
-                (&raw mut found).cast(),
-                size_of::<Members>() as u32,
-                std::ptr::null_mut(),
-            );
-        }
+        // SAFETY: the structure is that of the class. Where there are more, the call fails with what fits in place.
+        unsafe { self.ask(MEMBERS_CLASS, &mut found) };
         let ids = found.ids.iter().take(found.listed as usize);
         ids.map(|id| *id as u32).collect()
     }

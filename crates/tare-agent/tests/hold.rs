@@ -13,6 +13,7 @@ use tare_model::command::CommandCall;
 use tare_model::wire::{Reply, Request};
 use tare_model::{Failure, Params, ProbeCall, ProbeReport, SpanClock, WorkSpan};
 
+use common::frames::run;
 use common::{ANSWER_LIMIT, Agent};
 
 /// Holds workers of these trials and waits until all are ready.
@@ -32,16 +33,11 @@ fn hold(agent: &mut Agent, trials: &[u64], call: &ProbeCall, limit: Duration) {
 }
 
 fn held(trial: u64, call: ProbeCall, limit: Duration) -> Request {
-    Request::Run {
-        trial,
-        call,
-        target_ns: 20_000_000,
-        limit_ns: limit.as_nanos() as u64,
-        workdir: env!("CARGO_TARGET_TMPDIR").to_owned(),
-        hold: true,
-        turns: None,
-        cpu: None,
+    let mut request = run(trial, call, 20_000_000, limit, None);
+    if let Request::Run { hold, .. } = &mut request {
+        *hold = true;
     }
+    request
 }
 
 fn probe(name: &str) -> ProbeCall {
@@ -87,27 +83,7 @@ fn an_ordinary_probe_waits_before_it_measures_and_one_that_is_not_held_does_not(
     let (trial, report) = agent.report();
     assert_eq!(trial, 7);
     assert!(report.span.is_some() && !report.series.is_empty());
-    let Request::Run {
-        trial,
-        call,
-        target_ns,
-        limit_ns,
-        workdir,
-        ..
-    } = held(8, probe("getppid"), ANSWER_LIMIT)
-    else {
-        unreachable!("it was made as a request to run");
-    };
-    agent.send(&Request::Run {
-        trial,
-        call,
-        target_ns,
-        limit_ns,
-        workdir,
-        hold: false,
-        turns: None,
-        cpu: None,
-    });
+    agent.send(&run(8, probe("getppid"), 20_000_000, ANSWER_LIMIT, None));
     assert_eq!(agent.report().1.span, None);
 }
 

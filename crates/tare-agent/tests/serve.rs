@@ -12,13 +12,12 @@ mod frames;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use tare_model::wire::{FrameError, PROTOCOL, Reply, Request, write_frame};
+use tare_model::wire::{PROTOCOL, Reply, Request, write_frame};
 use tare_model::{CommandCall, Failure, Params, ProbeCall, ProbeReport, Reason};
 
 /// Far more than any answer takes; passing it means a hang.
@@ -47,7 +46,7 @@ fn program() -> &'static PathBuf {
 struct Agent {
     child: Child,
     input: Option<ChildStdin>,
-    replies: Receiver<Result<Reply, FrameError>>,
+    replies: frames::Replies,
     label: String,
 }
 
@@ -56,15 +55,9 @@ impl Agent {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let label = format!("agent-test-{}-{count}", std::process::id());
-        let mut child = Command::new(program())
-            .args(arguments)
-            .env("TARE_RUN", &label)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let input = child.stdin.take();
-        let replies = frames::replies(child.stdout.take().unwrap());
+        let mut command = Command::new(program());
+        let command = command.args(arguments).env("TARE_RUN", &label);
+        let (child, input, replies) = frames::started(command);
         let mut agent = Self {
             child,
             input,
@@ -162,19 +155,8 @@ impl Drop for Agent {
 }
 
 fn run(trial: u64, name: &str, args: Params, limit: Duration) -> Request {
-    Request::Run {
-        trial,
-        call: ProbeCall {
-            name: name.to_owned(),
-            args,
-        },
-        target_ns: 0,
-        limit_ns: limit.as_nanos() as u64,
-        workdir: env!("CARGO_TARGET_TMPDIR").to_owned(),
-        hold: false,
-        turns: None,
-        cpu: None,
-    }
+    let name = name.to_owned();
+    frames::run(trial, ProbeCall { name, args }, 0, limit, None)
 }
 
 fn fault(trial: u64, how: &str, limit: Duration) -> Request {
@@ -549,16 +531,7 @@ fn hold_stays_until_it_is_told_to_end() {
 fn a_worker_and_its_program_end_before_the_agent_where_memory_is_short() {
     let mut agent = Agent::start(&["serve"]);
     let call = CommandCall::new("/bin/cat", ["/proc/self/oom_score_adj"]);
-    let reply = agent.ask(&Request::Run {
-        trial: 1,
-        call: call.to_probe(),
-        target_ns: 0,
-        limit_ns: ANSWER_LIMIT.as_nanos() as u64,
-        workdir: env!("CARGO_TARGET_TMPDIR").to_owned(),
-        hold: false,
-        cpu: None,
-        turns: None,
-    });
+    let reply = agent.ask(&frames::run(1, call.to_probe(), 0, ANSWER_LIMIT, None));
     let Reply::Done { raw, .. } = reply else {
         panic!("{reply:?}");
     };

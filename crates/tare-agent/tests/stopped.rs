@@ -15,7 +15,7 @@ use tare_model::turns::{PAGE_BYTES, PAGE_KEY};
 use tare_model::wire::{Reply, Request};
 use tare_model::{ProbeReport, TurnPage, Turns};
 
-use common::{ANSWER_LIMIT, Agent};
+use common::{ANSWER_LIMIT, Agent, frames};
 
 const SLICES: InSlices = InSlices {
     ns: 5_000_000,
@@ -23,16 +23,7 @@ const SLICES: InSlices = InSlices {
 };
 
 fn run(trial: u64, call: &CommandCall, turns: Option<Turns>) -> Request {
-    Request::Run {
-        trial,
-        call: call.to_probe(),
-        target_ns: 0,
-        limit_ns: ANSWER_LIMIT.as_nanos() as u64,
-        workdir: env!("CARGO_TARGET_TMPDIR").to_owned(),
-        hold: turns.is_some(),
-        turns,
-        cpu: None,
-    }
+    frames::run(trial, call.to_probe(), 0, ANSWER_LIMIT, turns)
 }
 
 fn cut(program: &str, arguments: &[&str]) -> CommandCall {

@@ -14,7 +14,7 @@ use tare_model::turns::{DONE, PAGE_BYTES, PAGE_KEY, next_turn};
 use tare_model::wire::{Reply, Request};
 use tare_model::{Failure, Params, ProbeCall, TurnPage, Turns};
 
-use common::{ANSWER_LIMIT, Agent};
+use common::{ANSWER_LIMIT, Agent, frames};
 use skip::skip;
 
 const KEY: u64 = 77;
@@ -44,28 +44,22 @@ fn rows() -> Vec<Vec<u32>> {
 }
 
 fn run(place: u32, probe: &str, page: Option<&Path>, key: u64, patience: Duration) -> Request {
-    Request::Run {
-        trial: u64::from(place) + 1,
-        call: ProbeCall {
-            name: probe.into(),
-            args: Params::new(),
-        },
-        target_ns: 12_000_000,
-        limit_ns: ANSWER_LIMIT.as_nanos() as u64,
-        workdir: env!("CARGO_TARGET_TMPDIR").to_owned(),
-        hold: true,
-        turns: Some(Turns {
-            place,
-            rows: rows(),
-            page: page.map(|path| TurnPage {
-                path: path.display().to_string(),
-                key,
-            }),
-            check: false,
-            patience_ns: patience.as_nanos() as u64,
+    let call = ProbeCall {
+        name: probe.into(),
+        args: Params::new(),
+    };
+    let turns = Turns {
+        place,
+        rows: rows(),
+        page: page.map(|path| TurnPage {
+            path: path.display().to_string(),
+            key,
         }),
-        cpu: None,
-    }
+        check: false,
+        patience_ns: patience.as_nanos() as u64,
+    };
+    let trial = u64::from(place) + 1;
+    frames::run(trial, call, 12_000_000, ANSWER_LIMIT, Some(turns))
 }
 
 /// Three workers in the same order of words as a host has them.

@@ -109,6 +109,52 @@ pub struct LaunchSpec {
     pub shared: Option<SharedFolder>,
 }
 
+impl LaunchSpec {
+    /// An instance with everything of its own and nothing taken away. Its report lies in its scratch folder.
+    pub fn apart(run: RunId, name: &str, argv: Vec<String>, agent: &str, scratch: &str) -> Self {
+        Self {
+            run,
+            name: name.to_owned(),
+            argv,
+            agent: agent.to_owned(),
+            parent: None,
+            scratch: scratch.to_owned(),
+            report: format!("{scratch}/report.json"),
+            namespaces: Namespaces {
+                user: UserNamespace::IfNeeded,
+                mount: true,
+                pid: true,
+                uts: true,
+                ipc: true,
+                net: true,
+                cgroup: true,
+            },
+            rootfs: Rootfs::Overlay,
+            lower: Vec::new(),
+            mounts: Mounts::all_or_none(true),
+            masked_paths: true,
+            docker: DockerRelease::default(),
+            hidden: Vec::new(),
+            device_rules: true,
+            capabilities: None,
+            no_new_privs: false,
+            seccomp: Seccomp::Off,
+            seccomp_spec_allow: false,
+            ssbd: false,
+            cgroup: true,
+            limits: Limits::default(),
+            network: Network::Veth,
+            hostname: "tare".to_owned(),
+            workdir: "/tare-work".to_owned(),
+            stdio: Stdio::Inherit,
+            binds: Vec::new(),
+            clean_environment: false,
+            siblings: None,
+            shared: None,
+        }
+    }
+}
+
 /// The place of an instance on the network of its siblings: a port of the hub's bridge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -202,6 +248,17 @@ pub struct Mounts {
     pub sys: bool,
     /// A /dev on tmpfs with few devices, pts, shm of 64 MiB and mqueue.
     pub dev: bool,
+}
+
+impl Mounts {
+    /// All of them, or none.
+    pub const fn all_or_none(has: bool) -> Self {
+        Self {
+            proc: has,
+            sys: has,
+            dev: has,
+        }
+    }
 }
 
 /// The system-call filter.

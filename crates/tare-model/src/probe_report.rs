@@ -64,6 +64,27 @@ impl RawOutput {
     }
 }
 
+impl ProbeReport {
+    /// A report in which there is nothing yet.
+    pub fn empty(probe: &str, revision: u32) -> Self {
+        Self {
+            probe: probe.to_owned(),
+            revision,
+            series: Vec::new(),
+            unavailable: BTreeMap::new(),
+            checksum: None,
+            canary_ns: [0.0; 2],
+            elapsed_ns: 0,
+            counters: BTreeMap::new(),
+            timer: BTreeMap::new(),
+            command: None,
+            span: None,
+            sliced: None,
+            timed_ns: None,
+        }
+    }
+}
+
 /// The report of one trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProbeReport {

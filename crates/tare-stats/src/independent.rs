@@ -27,12 +27,7 @@ mod tests {
     use crate::{Stream, hodges_lehmann_paired};
 
     fn interval(low: f64, point: f64, high: f64) -> Interval {
-        Interval {
-            point,
-            low,
-            high,
-            level: 0.95,
-        }
+        Interval::new(low, point, high, 0.95)
     }
 
     #[test]

@@ -23,6 +23,16 @@ pub struct Interval {
 }
 
 impl Interval {
+    /// A point between two bounds.
+    pub const fn new(low: f64, point: f64, high: f64, level: f64) -> Self {
+        Self {
+            point,
+            low,
+            high,
+            level,
+        }
+    }
+
     /// Half of `high - low`. For an interval that is not symmetric this is the
     /// mean of the two arms.
     pub fn half_width(&self) -> f64 {

@@ -19,12 +19,7 @@ fn assert_near(ours: f64, expected: f64) {
 
 #[test]
 fn widening_keeps_the_sides_apart() {
-    let skewed = Interval {
-        point: 1.0,
-        low: 0.9,
-        high: 1.3,
-        level: 0.95,
-    };
+    let skewed = Interval::new(0.9, 1.0, 1.3, 0.95);
     let wide = skewed.widened(2.0);
     assert_near(wide.low, 0.8);
     assert_near(wide.high, 1.6);

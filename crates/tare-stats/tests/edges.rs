@@ -225,12 +225,7 @@ fn levels_outside_of_zero_to_one_are_refused() {
 }
 
 fn interval(low: f64, high: f64) -> Interval {
-    Interval {
-        point: f64::midpoint(low, high),
-        low,
-        high,
-        level: 0.95,
-    }
+    Interval::new(low, f64::midpoint(low, high), high, 0.95)
 }
 
 #[test]

@@ -34,56 +34,29 @@ fn assert_relative(ours: f64, expected: f64, tolerance: f64, what: &str) {
 #[test]
 fn special_functions_agree() {
     let reference = reference();
-    let table =
-        |name: &str| -> Vec<Vec<f64>> { rows(&reference[name]).iter().map(numbers).collect() };
-    for row in table("normal_cdf") {
-        assert_relative(
-            special::normal_cdf(row[0]),
-            row[1],
-            1e-10,
-            &format!("normal_cdf({})", row[0]),
-        );
-    }
-    for row in table("normal_quantile") {
-        assert_relative(
-            special::normal_quantile(row[0]),
-            row[1],
-            1e-12,
-            &format!("normal_quantile({})", row[0]),
-        );
-    }
-    for row in table("t_upper") {
-        assert_relative(
-            special::t_upper(row[0], row[1]),
-            row[2],
-            1e-11,
-            &format!("t_upper({row:?})"),
-        );
-    }
-    for row in table("t_quantile") {
-        assert_relative(
-            special::t_quantile(row[0], row[1]),
-            row[2],
-            1e-11,
-            &format!("t_quantile({row:?})"),
-        );
-    }
-    for row in table("chi_squared_upper") {
-        assert_relative(
-            special::chi_squared_upper(row[0], row[1]),
-            row[2],
-            1e-11,
-            &format!("chi_squared({row:?})"),
-        );
-    }
-    for row in table("beta_regularized") {
-        let ours = special::beta_regularized(row[0], row[1], row[2]);
-        assert_relative(ours, row[3], 1e-11, &format!("beta_regularized({row:?})"));
-    }
-    for row in table("binomial_cdf") {
-        let ours = special::binomial_cdf(row[0] as u64, row[1] as u64, row[2]);
-        assert_relative(ours, row[3], 1e-11, &format!("binomial_cdf({row:?})"));
-    }
+    // A row holds the arguments and, last, what the function gives.
+    let agree = |name: &str, tolerance: f64, ours: fn(&[f64]) -> f64| {
+        for row in rows(&reference[name]).iter().map(numbers) {
+            let (expected, arguments) = row.split_last().expect("a row");
+            let what = format!("{name}({arguments:?})");
+            assert_relative(ours(arguments), *expected, tolerance, &what);
+        }
+    };
+    agree("normal_cdf", 1e-10, |of| special::normal_cdf(of[0]));
+    agree("normal_quantile", 1e-12, |of| {
+        special::normal_quantile(of[0])
+    });
+    agree("t_upper", 1e-11, |of| special::t_upper(of[0], of[1]));
+    agree("t_quantile", 1e-11, |of| special::t_quantile(of[0], of[1]));
+    agree("chi_squared_upper", 1e-11, |of| {
+        special::chi_squared_upper(of[0], of[1])
+    });
+    agree("beta_regularized", 1e-11, |of| {
+        special::beta_regularized(of[0], of[1], of[2])
+    });
+    agree("binomial_cdf", 1e-11, |of| {
+        special::binomial_cdf(of[0] as u64, of[1] as u64, of[2])
+    });
 }
 
 #[test]

@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 
 use crate::dist;
 use crate::shell::step;
-use crate::workspace::target_folder;
+use crate::workspace::work_folder;
 
 mod agent;
 mod peers;
@@ -30,8 +30,7 @@ struct Row {
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     ensure!(arguments.is_empty(), "`bench` takes no arguments");
     let file = dist::own_agent(&dist::Place::own())?;
-    let folder = target_folder().join("bench");
-    std::fs::create_dir_all(&folder)?;
+    let folder = work_folder("bench")?;
     let mut rows = Vec::new();
     step("agent: size, memory, start, dispatch");
     rows.extend(agent::rows(&file, &folder)?);

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 
+use super::ensured;
 use crate::shell::{program, step};
 use crate::workspace::target_folder;
 
@@ -18,24 +19,14 @@ const DIGEST: &str = "e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564
 
 /// The file that is named, else one in the target folder; `None`, and the reason told, where it cannot be had.
 pub(crate) fn ensure() -> Option<PathBuf> {
-    if let Some(named) = std::env::var_os(VARIABLE) {
-        return Some(named.into());
-    }
     let folder = target_folder().join("axe");
+    let bring = || {
+        step(&format!("fetching axe-core {RELEASE}"));
+        fetch(&folder)
+    };
     let file = folder.join("package/axe.min.js");
-    if file.is_file() {
-        return Some(file);
-    }
-    step(&format!("fetching axe-core {RELEASE}"));
-    match fetch(&folder) {
-        Ok(()) => Some(file),
-        Err(error) => {
-            step(&format!(
-                "axe-core cannot be had, its test is skipped: {error:#}"
-            ));
-            None
-        }
-    }
+    let lack = "axe-core cannot be had, its test is skipped";
+    ensured(VARIABLE, file, Path::is_file, bring, lack)
 }
 
 fn fetch(folder: &Path) -> Result<()> {

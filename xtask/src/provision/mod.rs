@@ -9,3 +9,33 @@ pub(crate) mod axe;
 pub(crate) mod docker;
 pub(crate) mod packages;
 pub(crate) mod pyperf;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use crate::shell::step;
+
+/// What the variable names, else `file`, which is brought there where it is not; `None`, and the reason told, where it
+/// cannot be had.
+pub(crate) fn ensured(
+    variable: &str,
+    file: PathBuf,
+    is_there: impl Fn(&Path) -> bool,
+    bring: impl FnOnce() -> Result<()>,
+    lack: &str,
+) -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os(variable) {
+        return Some(named.into());
+    }
+    if is_there(&file) {
+        return Some(file);
+    }
+    match bring() {
+        Ok(()) => Some(file),
+        Err(error) => {
+            step(&format!("{lack}: {error:#}"));
+            None
+        }
+    }
+}

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
+use super::ensured;
 use crate::shell::{program, step};
 use crate::workspace::target_folder;
 
@@ -16,24 +17,14 @@ const RELEASE: &str = "pyperf==2.10.0";
 /// The interpreter that is named, else one in the target folder; `None`, and the reason told, where pyperf cannot
 /// be had.
 pub(crate) fn ensure() -> Option<PathBuf> {
-    if let Some(named) = std::env::var_os(VARIABLE) {
-        return Some(named.into());
-    }
     let folder = target_folder().join("pyperf");
     let python = folder.join("bin/python3");
-    if finds_it(&python) {
-        return Some(python);
-    }
-    step(&format!("installing {RELEASE} into {}", folder.display()));
-    match install(&folder, &python) {
-        Ok(()) => Some(python),
-        Err(error) => {
-            step(&format!(
-                "pyperf cannot be had, its tests are skipped: {error:#}"
-            ));
-            None
-        }
-    }
+    let bring = || {
+        step(&format!("installing {RELEASE} into {}", folder.display()));
+        install(&folder, &python)
+    };
+    let lack = "pyperf cannot be had, its tests are skipped";
+    ensured(VARIABLE, python.clone(), finds_it, bring, lack)
 }
 
 fn finds_it(python: &Path) -> bool {

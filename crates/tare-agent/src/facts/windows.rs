@@ -15,17 +15,20 @@ use crate::windows::done;
 
 /// `OSVERSIONINFOW`.
 #[repr(C)]
+#[derive(Default)]
 struct Version {
     size: u32,
     major: u32,
     minor: u32,
     build: u32,
     platform: u32,
-    service_pack: [u16; 128],
+    // Of 128 letters; no longer array has a default.
+    service_pack: [[u16; 32]; 4],
 }
 
 /// `MEMORYSTATUSEX`.
 #[repr(C)]
+#[derive(Default)]
 struct Memory {
     size: u32,
     load: u32,
@@ -114,11 +117,7 @@ fn imitated(facts: &mut Collector) {
 fn version(facts: &mut Collector) {
     let mut version = Version {
         size: size_of::<Version>() as u32,
-        major: 0,
-        minor: 0,
-        build: 0,
-        platform: 0,
-        service_pack: [0; 128],
+        ..Version::default()
     };
     // SAFETY: the structure has the documented layout, is live, and says its own size.
     if unsafe { RtlGetVersion(&raw mut version) } == 0 {
@@ -136,10 +135,7 @@ fn version(facts: &mut Collector) {
 fn memory(facts: &mut Collector) {
     let mut memory = Memory {
         size: size_of::<Memory>() as u32,
-        load: 0,
-        total: 0,
-        available: 0,
-        others: [0; 5],
+        ..Memory::default()
     };
     // SAFETY: `memory` is a live MEMORYSTATUSEX whose first field holds its size, as the call requires.
     if unsafe { GlobalMemoryStatusEx(&raw mut memory) } != 0 {

@@ -218,53 +218,11 @@ impl Plan {
 mod tests {
     use super::*;
     use tare_model::RunId;
-    use tare_model::launch::{DockerRelease, Limits, Mounts, Namespaces, Seccomp, Stdio};
 
     fn spec() -> LaunchSpec {
-        LaunchSpec {
-            run: RunId::new("run").unwrap(),
-            name: "arm-1".into(),
-            argv: vec!["agent".into(), "true".into()],
-            agent: "/proc/self/exe".into(),
-            scratch: "/tmp".into(),
-            report: "/tmp/report".into(),
-            namespaces: Namespaces {
-                user: UserNamespace::IfNeeded,
-                mount: true,
-                pid: true,
-                uts: true,
-                ipc: true,
-                net: true,
-                cgroup: true,
-            },
-            rootfs: Rootfs::Overlay,
-            lower: Vec::new(),
-            mounts: Mounts {
-                proc: true,
-                sys: true,
-                dev: true,
-            },
-            masked_paths: true,
-            docker: DockerRelease::default(),
-            hidden: Vec::new(),
-            device_rules: true,
-            capabilities: None,
-            no_new_privs: false,
-            seccomp: Seccomp::Off,
-            seccomp_spec_allow: false,
-            ssbd: false,
-            cgroup: true,
-            limits: Limits::default(),
-            network: Network::Veth,
-            hostname: "tare".into(),
-            workdir: "/tare-work".into(),
-            stdio: Stdio::Inherit,
-            parent: None,
-            siblings: None,
-            shared: None,
-            clean_environment: false,
-            binds: Vec::new(),
-        }
+        let argv = vec!["agent".into(), "true".into()];
+        let run = RunId::new("run").unwrap();
+        LaunchSpec::apart(run, "arm-1", argv, "/proc/self/exe", "/tmp")
     }
 
     #[test]

@@ -44,15 +44,31 @@ fn per_directory(start: std::time::Instant) -> f64 {
     start.elapsed().as_nanos() as f64 / DIRECTORIES as f64
 }
 
+/// Records what making and removing them all took, by turns; both say it for one directory.
+#[cfg(any(target_os = "linux", windows))]
+fn by_turns(
+    meter: &mut Meter,
+    make: &dyn Fn() -> Result<f64, ProbeError>,
+    remove: &dyn Fn() -> Result<f64, ProbeError>,
+) -> Result<(), ProbeError> {
+    make()?;
+    remove()?;
+    let rounds = meter.self_timed(0.6, || Ok([make()?, remove()?]))?;
+    for (part, metric) in ["fs.mkdir.time", "fs.rmdir.time"].into_iter().enumerate() {
+        let values = rounds.iter().map(|round| round[part]).collect();
+        let unit = tare_model::Unit::Nanosecond;
+        meter.record(metric, unit, values, DIRECTORIES as u64);
+    }
+    Ok(())
+}
+
 #[cfg(windows)]
 mod windows {
     use std::ffi::c_void;
     use std::os::windows::io::RawHandle;
     use std::time::Instant;
 
-    use tare_model::Unit;
-
-    use super::{DIRECTORIES, all_there, per_directory};
+    use super::{DIRECTORIES, all_there, by_turns, per_directory};
     use crate::folder::{Entered, Folder};
     use crate::meter::{Meter, ProbeError};
     use crate::windows::wide;
@@ -115,13 +131,7 @@ mod windows {
             }
             Ok(per_directory(start))
         };
-        make()?;
-        remove()?;
-        let rounds = meter.self_timed(0.6, || Ok([make()?, remove()?]))?;
-        for (part, metric) in ["fs.mkdir.time", "fs.rmdir.time"].into_iter().enumerate() {
-            let values = rounds.iter().map(|round| round[part]).collect();
-            meter.record(metric, Unit::Nanosecond, values, DIRECTORIES as u64);
-        }
+        by_turns(meter, &make, &remove)?;
         make()?;
         let everything = wide("*");
         meter.loops("fs.readdir.time", 0.2, |times| {
@@ -162,9 +172,7 @@ mod linux {
     use std::os::fd::AsRawFd;
     use std::time::Instant;
 
-    use tare_model::Unit;
-
-    use super::{DIRECTORIES, all_there, per_directory};
+    use super::{DIRECTORIES, all_there, by_turns, per_directory};
     use crate::folder::Folder;
     use crate::listing::entries;
     use crate::meter::{Meter, ProbeError};
@@ -209,13 +217,7 @@ mod linux {
             }
             Ok(per_directory(start))
         };
-        make()?;
-        remove()?;
-        let rounds = meter.self_timed(0.6, || Ok([make()?, remove()?]))?;
-        for (part, metric) in ["fs.mkdir.time", "fs.rmdir.time"].into_iter().enumerate() {
-            let values = rounds.iter().map(|round| round[part]).collect();
-            meter.record(metric, Unit::Nanosecond, values, DIRECTORIES as u64);
-        }
+        by_turns(meter, &make, &remove)?;
         make()?;
         meter.loops("fs.readdir.time", 0.2, |times| {
             for _ in 0..times {

@@ -22,7 +22,38 @@ super::probe! {
     revision 1, cut KERNEL
 }
 
-super::by_system!("futexes");
+super::needs!(linux or windows, "futexes");
+
+#[cfg(target_os = "linux")]
+use linux::{Partner, give_way};
+#[cfg(windows)]
+use windows::{Partner, give_way};
+
+/// Whose turn it is.
+#[cfg(any(target_os = "linux", windows))]
+const OURS: u32 = 0;
+#[cfg(any(target_os = "linux", windows))]
+const THEIRS: u32 = 1;
+#[cfg(any(target_os = "linux", windows))]
+const OVER: u32 = 2;
+
+#[cfg(any(target_os = "linux", windows))]
+fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
+    create(meter)?;
+    let partner = Partner::start()?;
+    meter.loops("thread.switch.time", 0.4, |times| {
+        // Two switches to a round trip.
+        for _ in 0..times.div_ceil(2) {
+            partner.round_trip();
+        }
+        Ok(())
+    })?;
+    if !partner.is_bound() {
+        meter.note("the threads could not be bound to one processor");
+    }
+    drop(partner);
+    give_way(meter)
+}
 
 /// Starting threads that return at once, one after the other.
 #[cfg(any(target_os = "linux", windows))]
@@ -46,6 +77,7 @@ mod windows {
     use std::sync::atomic::{AtomicU32, Ordering};
     use std::thread::{JoinHandle, Thread};
 
+    use super::{OURS, OVER, THEIRS};
     use crate::meter::{Meter, ProbeError};
 
     #[link(name = "kernel32")]
@@ -56,20 +88,7 @@ mod windows {
         fn SetThreadAffinityMask(thread: RawHandle, set: usize) -> usize;
     }
 
-    pub(super) fn run(meter: &mut Meter) -> Result<(), ProbeError> {
-        super::create(meter)?;
-        let partner = Partner::start()?;
-        meter.loops("thread.switch.time", 0.4, |times| {
-            // Two switches to a round trip.
-            for _ in 0..times.div_ceil(2) {
-                partner.round_trip();
-            }
-            Ok(())
-        })?;
-        if partner.before.is_none() {
-            meter.note("the threads could not be bound to one processor");
-        }
-        drop(partner);
+    pub(super) fn give_way(meter: &mut Meter) -> Result<(), ProbeError> {
         meter.loops("thread.yield.time", 0.2, |times| {
             for _ in 0..times {
                 // It says whether somebody else ran.
@@ -79,12 +98,8 @@ mod windows {
         })
     }
 
-    const OURS: u32 = 0;
-    const THEIRS: u32 = 1;
-    const OVER: u32 = 2;
-
     /// Another thread that gives control back as soon as it has it.
-    struct Partner {
+    pub(super) struct Partner {
         turn: Arc<AtomicU32>,
         thread: Option<JoinHandle<()>>,
         /// The processors that the calling thread had before, if it was bound.
@@ -99,7 +114,7 @@ mod windows {
     }
 
     impl Partner {
-        fn start() -> Result<Self, ProbeError> {
+        pub(super) fn start() -> Result<Self, ProbeError> {
             let one = 1usize.checked_shl(GetCurrentProcessorNumber()).unwrap_or(0);
             let before = bind(one);
             let turn = Arc::new(AtomicU32::new(OURS));
@@ -122,13 +137,17 @@ mod windows {
             })
         }
 
+        pub(super) fn is_bound(&self) -> bool {
+            self.before.is_some()
+        }
+
         fn pass(&self, to: u32) {
             if let Some(thread) = &self.thread {
                 pass(&self.turn, to, thread.thread());
             }
         }
 
-        fn round_trip(&self) {
+        pub(super) fn round_trip(&self) {
             self.pass(THEIRS);
             wait_while(&self.turn, THEIRS);
         }
@@ -169,22 +188,10 @@ mod linux {
     use std::sync::atomic::{AtomicU32, Ordering};
     use std::thread::JoinHandle;
 
+    use super::{OURS, OVER, THEIRS};
     use crate::meter::{Meter, ProbeError};
 
-    pub(super) fn run(meter: &mut Meter) -> Result<(), ProbeError> {
-        super::create(meter)?;
-        let partner = Partner::start()?;
-        meter.loops("thread.switch.time", 0.4, |times| {
-            // Two switches to a round trip.
-            for _ in 0..times.div_ceil(2) {
-                partner.round_trip();
-            }
-            Ok(())
-        })?;
-        if !partner.is_bound {
-            meter.note("the threads could not be bound to one processor");
-        }
-        drop(partner);
+    pub(super) fn give_way(meter: &mut Meter) -> Result<(), ProbeError> {
         meter.loops("thread.yield.time", 0.2, |times| {
             for _ in 0..times {
                 // SAFETY: sched_yield has no precondition.
@@ -196,12 +203,8 @@ mod linux {
         })
     }
 
-    const OURS: u32 = 0;
-    const THEIRS: u32 = 1;
-    const OVER: u32 = 2;
-
     /// Another thread that gives control back as soon as it has it.
-    struct Partner {
+    pub(super) struct Partner {
         turn: Arc<AtomicU32>,
         thread: Option<JoinHandle<()>>,
         before: libc::cpu_set_t,
@@ -209,7 +212,7 @@ mod linux {
     }
 
     impl Partner {
-        fn start() -> Result<Self, ProbeError> {
+        pub(super) fn start() -> Result<Self, ProbeError> {
             // SAFETY: a set of processors is an array of bits, and all zeroes are the empty set.
             let mut before = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
             // SAFETY: thread 0 is the calling one, and `before` has room for its own size.
@@ -238,7 +241,11 @@ mod linux {
             })
         }
 
-        fn round_trip(&self) {
+        pub(super) fn is_bound(&self) -> bool {
+            self.is_bound
+        }
+
+        pub(super) fn round_trip(&self) {
             pass(&self.turn, THEIRS);
             wait_while(&self.turn, THEIRS);
         }

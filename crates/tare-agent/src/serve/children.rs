@@ -32,6 +32,8 @@ pub(super) struct Worker {
     pub(super) stderr: Option<File>,
     pub(super) frames: Frames,
     pub(super) tail: Vec<u8>,
+    /// How it ended, when it has been reaped.
+    pub(super) exit: Option<Exit>,
 }
 
 /// Starts a worker from this very program: its own bytes, whatever has become of its file. It waits on the processor
@@ -69,6 +71,7 @@ pub(super) fn start_worker(near: Option<u32>) -> io::Result<Worker> {
         stderr,
         frames: Frames::default(),
         tail: Vec::new(),
+        exit: None,
     })
 }
 

@@ -29,6 +29,7 @@ mod confined;
 #[cfg(unix)]
 pub mod poll;
 pub mod threads;
+mod trial;
 
 /// How much of a worker's standard error is kept, bytes.
 pub const STDERR_LIMIT: usize = 64 << 10;

@@ -11,36 +11,43 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
+use std::process::ChildStdin;
 use std::time::Instant;
 
 use tare_model::Params;
 use tare_model::frames::Frames;
-use tare_model::outcome::Exit;
 use tare_model::wire::{Reply, Request, write_frame};
 
 use super::children::{
     Worker, adopt_orphans, end_adopted, ended_child, kill_group, reap, start_worker, take_signals,
     wait_for_strays,
 };
+use super::trial::{self, Trial};
 use super::{
-    Ended, Killed, Said, ServeError, ServeOptions, already_running, conclude, deadline, hello,
-    keep, not_started, sort,
+    Killed, Said, ServeError, ServeOptions, already_running, hello, keep, not_started, sort,
 };
 use crate::binding::Binding;
 use crate::facts;
 use crate::probe::Probe;
 
-/// A trial that is under way.
-struct Active {
-    trial: u64,
-    limit_ns: u64,
-    deadline: Instant,
-    /// Whether there is more to tell the worker after it was let go.
-    takes_turns: bool,
-    worker: Worker,
-    killed: Option<Killed>,
-    answer: Result<Option<Reply>, String>,
-    exit: Option<Exit>,
+impl trial::Worker for Worker {
+    type Stdin = ChildStdin;
+
+    fn stdin(&mut self) -> &mut Option<ChildStdin> {
+        &mut self.stdin
+    }
+
+    fn is_reaped(&self) -> bool {
+        self.exit.is_some()
+    }
+
+    fn kill(&mut self) {
+        kill_group(self.pid);
+    }
+
+    fn into_tail(self) -> Vec<u8> {
+        self.tail
+    }
 }
 
 /// Whether the server goes on.
@@ -56,7 +63,7 @@ struct Server<'a> {
     requests: Frames,
     signals: File,
     spare: Option<Worker>,
-    active: Vec<Active>,
+    active: Vec<Trial<Worker>>,
     /// The processor from which the host asks.
     near: Option<u32>,
     /// Bound to it, while nothing has to be started or found out.
@@ -201,7 +208,7 @@ impl Server<'_> {
             for active in &mut self.active {
                 if active.worker.pid == pid {
                     wait_for_strays(pid);
-                    active.exit = exit;
+                    active.worker.exit = exit;
                 }
             }
             if is_ours {
@@ -212,9 +219,9 @@ impl Server<'_> {
 
     /// The workers that are not reaped.
     fn living(&self) -> Vec<libc::pid_t> {
-        let active = self.active.iter().filter(|one| one.exit.is_none());
-        let workers = active.map(|active| &active.worker).chain(&self.spare);
-        workers.map(|worker| worker.pid).collect()
+        let active = self.active.iter().map(|active| &active.worker);
+        let living = active.filter(|worker| worker.exit.is_none());
+        living.chain(&self.spare).map(|worker| worker.pid).collect()
     }
 
     /// Reads what a worker wrote.
@@ -233,7 +240,7 @@ impl Server<'_> {
         while active.answer.is_ok() {
             let said = match active.worker.frames.take::<Reply>() {
                 Ok(None) => break,
-                Ok(Some(reply)) => sort(reply, active.trial),
+                Ok(Some(reply)) => sort(reply, active.number),
                 Err(error) => Err(error.to_string()),
             };
             match said {
@@ -248,10 +255,7 @@ impl Server<'_> {
     fn give_up_late_ones(&mut self) {
         let now = Instant::now();
         for active in &mut self.active {
-            if active.killed.is_none() && active.exit.is_none() && now >= active.deadline {
-                active.killed = Some(Killed::Limit);
-                kill_group(active.worker.pid);
-            }
+            active.end_if_late(now);
         }
     }
 
@@ -259,25 +263,17 @@ impl Server<'_> {
     fn report_ended(&mut self) -> Result<(), ServeError> {
         let mut index = 0;
         while index < self.active.len() {
-            if self.active[index].exit.is_none() {
+            let Some(exit) = self.active[index].worker.exit else {
                 index += 1;
                 continue;
-            }
+            };
             // What it wrote before it ended may still be in the pipes.
             self.hear(index)?;
             let mut active = self.active.swap_remove(index);
             if active.answer.is_ok() && !active.worker.frames.is_empty() {
                 active.answer = Err("the worker's output ends inside a frame".to_owned());
             }
-            let reply = conclude(Ended {
-                trial: active.trial,
-                limit_ns: active.limit_ns,
-                killed: active.killed,
-                exit: active.exit.unwrap_or(Exit::Code(0)),
-                answer: active.answer,
-                stderr: active.worker.tail,
-            });
-            write_frame(&mut self.output, &reply)?;
+            write_frame(&mut self.output, &active.conclude(exit))?;
             self.refill();
         }
         Ok(())
@@ -331,9 +327,9 @@ impl Server<'_> {
                 }
                 Request::Meet { cpu } => self.near = Some(cpu),
                 Request::Run { .. } => self.dispatch(&request)?,
-                Request::Go { .. } => self.let_go(&request),
-                Request::Turn { trial } => self.give_turn(&request, trial),
-                Request::Cancel { trial } => self.cancel(trial),
+                Request::Go { trial } => self.of(trial, |active| active.let_go(&request)),
+                Request::Turn { trial } => self.of(trial, |active| active.give_turn(&request)),
+                Request::Cancel { trial } => self.of(trial, |active| active.end(Killed::Cancelled)),
                 Request::Bye => {
                     self.kill_everything();
                     write_frame(&mut self.output, &Reply::Bye)?;
@@ -357,7 +353,7 @@ impl Server<'_> {
             return Ok(());
         };
         let is_held = hold || turns.is_some();
-        if self.active.iter().any(|active| active.trial == trial) {
+        if self.active.iter().any(|active| active.number == trial) {
             return Ok(write_frame(&mut self.output, &already_running(trial))?);
         }
         let started = match self.spare.take() {
@@ -373,67 +369,23 @@ impl Server<'_> {
             let _ = stdin.write_all(self.requests.last());
             worker.stdin = is_held.then_some(stdin);
         }
-        self.active.push(Active {
-            trial,
-            limit_ns,
-            deadline: deadline(limit_ns),
-            takes_turns: turns.is_some(),
-            worker,
-            killed: None,
-            answer: Ok(None),
-            exit: None,
-        });
+        let active = Trial::begin(trial, limit_ns, turns.is_some(), worker);
+        self.active.push(active);
         Ok(())
     }
 
-    /// Lets a worker that is held go on; its limit counts from here. One that has ended already is reported
-    /// like any other.
-    fn let_go(&mut self, request: &Request) {
-        let Request::Go { trial } = *request else {
-            return;
-        };
-        for active in &mut self.active {
-            if active.trial != trial {
-                continue;
-            }
-            if let Some(stdin) = &mut active.worker.stdin {
-                active.deadline = deadline(active.limit_ns);
-                let _ = write_frame(stdin, request);
-            }
-            if !active.takes_turns {
-                // A probe that reads finds the end.
-                active.worker.stdin = None;
-            }
-        }
-    }
-
-    /// Tells a worker that the next slice is its own.
-    fn give_turn(&mut self, request: &Request, trial: u64) {
-        for active in &mut self.active {
-            if active.trial == trial
-                && let Some(stdin) = &mut active.worker.stdin
-            {
-                let _ = write_frame(stdin, request);
-            }
-        }
-    }
-
-    fn cancel(&mut self, trial: u64) {
-        // A trial that is not under way has ended, and its reply is on the way.
-        for active in &mut self.active {
-            if active.trial == trial && active.killed.is_none() && active.exit.is_none() {
-                active.killed = Some(Killed::Cancelled);
-                kill_group(active.worker.pid);
-            }
-        }
+    /// Does this with a trial, if it is under way: one that is not has ended, and its reply is on the way.
+    fn of(&mut self, trial: u64, act: impl Fn(&mut Trial<Worker>)) {
+        let wanted = |active: &&mut Trial<Worker>| active.number == trial;
+        self.active.iter_mut().filter(wanted).for_each(act);
     }
 
     /// Kills and reaps all workers.
     fn kill_everything(&mut self) {
         let spare = self.spare.take();
-        let active = self.active.drain(..).filter(|one| one.exit.is_none());
-        let workers = active.map(|active| active.worker).chain(spare);
-        for worker in workers {
+        let active = self.active.drain(..).map(|active| active.worker);
+        let living = active.filter(|worker| worker.exit.is_none());
+        for worker in living.chain(spare) {
             kill_group(worker.pid);
             reap(worker.pid);
             wait_for_strays(worker.pid);

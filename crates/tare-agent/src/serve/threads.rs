@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use tare_model::outcome::Exit;
 use tare_model::wire::{FrameError, Reply, Request, read_frame, write_frame};
 
+use super::trial::{self, Trial};
 use super::{
-    Ended, Killed, Said, ServeError, ServeOptions, already_running, conclude, deadline, hello,
-    keep, not_started, sort,
+    Killed, Said, ServeError, ServeOptions, already_running, hello, keep, not_started, sort,
 };
 use crate::facts;
 use crate::probe::Probe;
@@ -45,15 +45,25 @@ struct Worker {
     tail: Vec<u8>,
 }
 
-struct Active {
-    trial: u64,
-    limit_ns: u64,
-    deadline: Instant,
-    /// Whether there is more to tell the worker after it was let go.
-    takes_turns: bool,
-    worker: Worker,
-    killed: Option<Killed>,
-    answer: Result<Option<Reply>, String>,
+impl trial::Worker for Worker {
+    type Stdin = ChildStdin;
+
+    fn stdin(&mut self) -> &mut Option<ChildStdin> {
+        &mut self.stdin
+    }
+
+    /// Reaping it and reporting its trial are one step here.
+    fn is_reaped(&self) -> bool {
+        false
+    }
+
+    fn kill(&mut self) {
+        let _ = self.child.kill();
+    }
+
+    fn into_tail(self) -> Vec<u8> {
+        self.tail
+    }
 }
 
 struct Server<'a> {
@@ -61,7 +71,7 @@ struct Server<'a> {
     sender: Sender<Event>,
     started: u64,
     spare: Option<Worker>,
-    active: Vec<Active>,
+    active: Vec<Trial<Worker>>,
     options: &'a ServeOptions,
     extra: &'a [&'static Probe],
 }
@@ -161,7 +171,7 @@ impl Server<'_> {
                 else {
                     return Ok(true);
                 };
-                match said.map(|reply| sort(reply, active.trial)) {
+                match said.map(|reply| sort(reply, active.number)) {
                     Ok(Ok(Said::Now(reply))) => write_frame(&mut self.output, &reply)?,
                     Ok(Ok(Said::Last(reply))) => active.answer = Ok(Some(reply)),
                     Ok(Err(problem)) => active.answer = Err(problem),
@@ -200,16 +210,9 @@ impl Server<'_> {
                 turns,
                 ..
             } => self.dispatch(request, *trial, *limit_ns, *hold, turns.is_some())?,
-            Request::Go { trial } => self.let_go(request, *trial),
-            Request::Turn { trial } => self.give_turn(request, *trial),
-            Request::Cancel { trial } => {
-                for active in &mut self.active {
-                    if active.trial == *trial && active.killed.is_none() {
-                        active.killed = Some(Killed::Cancelled);
-                        let _ = active.worker.child.kill();
-                    }
-                }
-            }
+            Request::Go { trial } => self.of(*trial, |active| active.let_go(request)),
+            Request::Turn { trial } => self.of(*trial, |active| active.give_turn(request)),
+            Request::Cancel { trial } => self.of(*trial, |active| active.end(Killed::Cancelled)),
             Request::Bye => {
                 self.kill_everything();
                 write_frame(&mut self.output, &Reply::Bye)?;
@@ -219,33 +222,10 @@ impl Server<'_> {
         Ok(true)
     }
 
-    /// Lets a worker that is held go on; its limit counts from here.
-    fn let_go(&mut self, request: &Request, trial: u64) {
-        for active in &mut self.active {
-            if active.trial != trial {
-                continue;
-            }
-            if let Some(stdin) = &mut active.worker.stdin {
-                active.deadline = deadline(active.limit_ns);
-                // One that is gone already is reported like one that ended at work.
-                let _ = write_frame(stdin, request);
-            }
-            if !active.takes_turns {
-                // A probe that reads finds the end.
-                active.worker.stdin = None;
-            }
-        }
-    }
-
-    /// Tells a worker that the next slice is its own.
-    fn give_turn(&mut self, request: &Request, trial: u64) {
-        for active in &mut self.active {
-            if active.trial == trial
-                && let Some(stdin) = &mut active.worker.stdin
-            {
-                let _ = write_frame(stdin, request);
-            }
-        }
+    /// Does this with a trial, if it is under way.
+    fn of(&mut self, trial: u64, act: impl Fn(&mut Trial<Worker>)) {
+        let wanted = |active: &&mut Trial<Worker>| active.number == trial;
+        self.active.iter_mut().filter(wanted).for_each(act);
     }
 
     fn dispatch(
@@ -256,7 +236,7 @@ impl Server<'_> {
         hold: bool,
         takes_turns: bool,
     ) -> Result<(), ServeError> {
-        if self.active.iter().any(|active| active.trial == trial) {
+        if self.active.iter().any(|active| active.number == trial) {
             return Ok(write_frame(&mut self.output, &already_running(trial))?);
         }
         // One that died while it waited is not used.
@@ -277,25 +257,15 @@ impl Server<'_> {
             let _ = write_frame(&mut stdin, request);
             worker.stdin = (hold || takes_turns).then_some(stdin);
         }
-        self.active.push(Active {
-            trial,
-            limit_ns,
-            deadline: deadline(limit_ns),
-            takes_turns,
-            worker,
-            killed: None,
-            answer: Ok(None),
-        });
+        let active = Trial::begin(trial, limit_ns, takes_turns, worker);
+        self.active.push(active);
         Ok(())
     }
 
     fn give_up_late_ones(&mut self) {
         let now = Instant::now();
         for active in &mut self.active {
-            if active.killed.is_none() && now >= active.deadline {
-                active.killed = Some(Killed::Limit);
-                let _ = active.worker.child.kill();
-            }
+            active.end_if_late(now);
         }
     }
 
@@ -316,15 +286,7 @@ impl Server<'_> {
                 continue;
             };
             let active = self.active.swap_remove(index);
-            let reply = conclude(Ended {
-                trial: active.trial,
-                limit_ns: active.limit_ns,
-                killed: active.killed,
-                exit: exit(status),
-                answer: active.answer,
-                stderr: active.worker.tail,
-            });
-            write_frame(&mut self.output, &reply)?;
+            write_frame(&mut self.output, &active.conclude(exit(status)))?;
             self.refill();
         }
         Ok(())

@@ -1,14 +1,50 @@
 //! The frames that an agent writes, as they come.
 
 use std::io::Read;
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
 
-use tare_model::wire::{FrameError, Reply, read_frame};
+use tare_model::wire::{FrameError, Reply, Request, read_frame};
+use tare_model::{ProbeCall, Turns};
+
+/// What an agent answers, as it comes.
+pub(crate) type Replies = Receiver<Result<Reply, FrameError>>;
+
+/// An agent that is started so, what it reads, and what it answers.
+pub(crate) fn started(agent: &mut Command) -> (Child, Option<ChildStdin>, Replies) {
+    let mut child = agent
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let input = child.stdin.take();
+    let replies = replies(child.stdout.take().unwrap());
+    (child, input, replies)
+}
+
+/// The request for a trial; one that takes no turns goes on at once.
+pub(crate) fn run(
+    trial: u64,
+    call: ProbeCall,
+    target_ns: u64,
+    limit: Duration,
+    turns: Option<Turns>,
+) -> Request {
+    Request::Run {
+        trial,
+        call,
+        target_ns,
+        limit_ns: limit.as_nanos() as u64,
+        workdir: env!("CARGO_TARGET_TMPDIR").to_owned(),
+        hold: turns.is_some(),
+        turns,
+        cpu: None,
+    }
+}
 
 /// Every reply until there is none, read beside the test.
-pub(crate) fn replies(
-    mut output: impl Read + Send + 'static,
-) -> Receiver<Result<Reply, FrameError>> {
+fn replies(mut output: impl Read + Send + 'static) -> Replies {
     let (sender, replies) = mpsc::channel();
     std::thread::spawn(move || {
         loop {

@@ -1,13 +1,12 @@
 //! A running agent, spoken to in frames.
 
-mod frames;
+pub(crate) mod frames;
 
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::Receiver;
+use std::process::{Child, ChildStdin, Command};
 use std::time::Duration;
 
 use tare_model::ProbeReport;
-use tare_model::wire::{FrameError, PROTOCOL, Reply, Request, write_frame};
+use tare_model::wire::{PROTOCOL, Reply, Request, write_frame};
 
 /// Far longer than anything that answers takes, also where many others want the processors.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(120);
@@ -19,19 +18,13 @@ pub(crate) struct Agent {
     /// Its probes that can be cut, with what a slice aims at.
     #[allow(dead_code, reason = "only some of the tests that share this file look")]
     pub(crate) slices: std::collections::BTreeMap<String, u64>,
-    pub(crate) replies: Receiver<Result<Reply, FrameError>>,
+    pub(crate) replies: frames::Replies,
 }
 
 impl Agent {
     pub(crate) fn start() -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tare-agent"))
-            .arg("serve")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let input = child.stdin.take();
-        let replies = frames::replies(child.stdout.take().unwrap());
+        let (child, input, replies) =
+            frames::started(Command::new(env!("CARGO_BIN_EXE_tare-agent")).arg("serve"));
         let mut agent = Self {
             child,
             input,

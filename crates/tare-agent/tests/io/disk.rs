@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tare_agent::meter::ProbeError;
-use tare_model::{Params, Reason, Unit};
+use tare_model::{Params, Reason, Series, Unit};
 
 use super::skip::skip;
 use super::{Answer, FEWEST, Folder, failure, has_values, run, temporary, unshared};
@@ -21,39 +21,47 @@ fn has_ring() -> bool {
     }
 }
 
-/// What a probe reads of a small file in a folder of this name, with nothing unavailable; and the folder.
-fn read_by(probe: &str, name: &str) -> (Vec<tare_model::Series>, Folder) {
+/// The series of this metric, which must have values.
+#[track_caller]
+fn has(series: &[Series], metric: &str, unit: Unit) -> Series {
+    has_values(series, metric, unit, FEWEST)
+}
+
+/// A folder in memory; `None`, with a word, where none is to be had.
+fn in_memory(name: &str) -> Option<Folder> {
+    let shm = std::path::Path::new("/dev/shm");
+    if tare_agent::direct_file::file_system(shm) != "tmpfs" {
+        skip("tmpfs", "/dev/shm is no tmpfs");
+        return None;
+    }
+    Some(Folder::new(shm, name))
+}
+
+/// What a probe reads of a small file in a folder of this name, with nothing unavailable; and the folder. `None` where
+/// there is no io_uring.
+fn read_by(probe: &str, name: &str) -> Option<(Vec<Series>, Folder)> {
+    if !has_ring() {
+        return None;
+    }
     let folder = temporary(name);
     let params = Params::new().with("file_mib", SMALL);
     let (series, unavailable) = run(probe, &folder, 15_000_000, &params).unwrap();
     assert_eq!(unavailable, BTreeMap::new());
-    (series, folder)
+    Some((series, folder))
 }
 
 #[test]
 fn random_reads_give_all_three_series_and_keep_only_the_prepared_file() {
-    if !has_ring() {
+    let Some((series, folder)) = read_by("disk-random", "random") else {
         return;
-    }
-    let (series, folder) = read_by("disk-random", "random");
+    };
     assert_eq!(series.len(), 3);
-    let sync = has_values(
-        &series,
-        "disk.random-read-sync.time",
-        Unit::Nanosecond,
-        FEWEST,
-    );
-    has_values(
-        &series,
-        "disk.random-read-qd1.time",
-        Unit::Nanosecond,
-        FEWEST,
-    );
-    let deep = has_values(
+    let sync = has(&series, "disk.random-read-sync.time", Unit::Nanosecond);
+    has(&series, "disk.random-read-qd1.time", Unit::Nanosecond);
+    let deep = has(
         &series,
         "disk.random-read-qd32.rate",
         Unit::OperationPerSecond,
-        FEWEST,
     );
     assert!(
         sync.notes
@@ -70,22 +78,15 @@ fn random_reads_give_all_three_series_and_keep_only_the_prepared_file() {
 
 #[test]
 fn sequential_reads_give_both_series() {
-    if !has_ring() {
+    let Some((series, folder)) = read_by("disk-sequential", "sequential") else {
         return;
-    }
-    let (series, folder) = read_by("disk-sequential", "sequential");
+    };
     assert_eq!(series.len(), 2);
-    has_values(
-        &series,
-        "disk.sequential-read.rate",
-        Unit::BytePerSecond,
-        FEWEST,
-    );
-    has_values(
+    has(&series, "disk.sequential-read.rate", Unit::BytePerSecond);
+    has(
         &series,
         "disk.sequential-read-sync.rate",
         Unit::BytePerSecond,
-        FEWEST,
     );
     assert_eq!(folder.files(), ["tare-read-4194304.dat"]);
 }
@@ -94,18 +95,16 @@ fn sequential_reads_give_both_series() {
 fn a_synchronised_write_is_timed_and_its_file_is_gone_afterwards() {
     let folder = temporary("fsync");
     let (series, _) = run("fsync", &folder, 5_000_000, &Params::new()).unwrap();
-    let series = has_values(&series, "disk.fsync.time", Unit::Nanosecond, FEWEST);
+    let series = has(&series, "disk.fsync.time", Unit::Nanosecond);
     assert!(series.notes[0].starts_with("file system "), "{series:?}");
     assert!(folder.files().is_empty());
 }
 
 #[test]
 fn a_write_on_memory_is_remarked_upon_as_too_quick_for_a_flush() {
-    let shm = std::path::Path::new("/dev/shm");
-    if tare_agent::direct_file::file_system(shm) != "tmpfs" {
-        return skip("tmpfs", "/dev/shm is no tmpfs");
-    }
-    let folder = Folder::new(shm, "fsync");
+    let Some(folder) = in_memory("fsync") else {
+        return;
+    };
     let (series, _) = run("fsync", &folder, 5_000_000, &Params::new()).unwrap();
     let notes = &series[0].notes;
     assert_eq!(notes[0], "file system tmpfs");
@@ -117,11 +116,9 @@ fn a_write_on_memory_is_remarked_upon_as_too_quick_for_a_flush() {
 
 #[test]
 fn reads_that_memory_answers_are_remarked_upon_or_refused() {
-    let shm = std::path::Path::new("/dev/shm");
-    if tare_agent::direct_file::file_system(shm) != "tmpfs" {
-        return skip("tmpfs", "/dev/shm is no tmpfs");
-    }
-    let folder = Folder::new(shm, "random");
+    let Some(folder) = in_memory("random") else {
+        return;
+    };
     let params = Params::new().with("file_mib", SMALL);
     match run("disk-random", &folder, 5_000_000, &params) {
         // Linux before 6.6 has no O_DIRECT on tmpfs.
@@ -285,12 +282,7 @@ fn where_io_uring_is_blocked_the_synchronous_series_are_still_measured() {
         let blocked = Reason::BlockedSyscall(call.into());
         let (series, unavailable) = run_blocked(number, "disk-random").unwrap();
         assert_eq!(series.len(), 1, "{series:?}");
-        has_values(
-            &series,
-            "disk.random-read-sync.time",
-            Unit::Nanosecond,
-            FEWEST,
-        );
+        has(&series, "disk.random-read-sync.time", Unit::Nanosecond);
         assert_eq!(
             unavailable,
             BTreeMap::from([
@@ -300,11 +292,10 @@ fn where_io_uring_is_blocked_the_synchronous_series_are_still_measured() {
         );
         let (series, unavailable) = run_blocked(number, "disk-sequential").unwrap();
         assert_eq!(series.len(), 1, "{series:?}");
-        has_values(
+        has(
             &series,
             "disk.sequential-read-sync.rate",
             Unit::BytePerSecond,
-            FEWEST,
         );
         assert_eq!(
             unavailable,
@@ -320,11 +311,10 @@ fn where_buffers_may_not_be_registered_reads_go_on_without_and_say_so() {
     }
     let (series, unavailable) = run_blocked(libc::SYS_io_uring_register, "disk-random").unwrap();
     assert_eq!(unavailable, BTreeMap::new());
-    let deep = has_values(
+    let deep = has(
         &series,
         "disk.random-read-qd32.rate",
         Unit::OperationPerSecond,
-        FEWEST,
     );
     assert!(
         deep.notes

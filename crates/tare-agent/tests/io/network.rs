@@ -93,20 +93,27 @@ fn the_far_end_announces_its_port_serves_to_the_end_and_reports_nothing() {
     }
 }
 
+/// What is told when a client asks this port of the loopback in vain, which is soon.
+#[track_caller]
+fn quick_failure(client: &str, name: &str, port: u16) -> String {
+    let folder = temporary(&format!("{name}-{client}"));
+    let params = Params::new()
+        .with("address", "127.0.0.1")
+        .with("port", i64::from(port));
+    let begin = Instant::now();
+    let text = failure(run(client, &folder, 50_000_000, &params));
+    assert!(begin.elapsed() < Duration::from_secs(30));
+    text
+}
+
 #[test]
 fn a_peer_that_closes_at_once_is_a_failure_and_no_hang() {
     for client in ["tcp-connect", "tcp-round-trip", "tcp-stream"] {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let thread = std::thread::spawn(move || drop(listener.accept().unwrap()));
-        let folder = temporary(&format!("closing-{client}"));
-        let params = Params::new()
-            .with("address", "127.0.0.1")
-            .with("port", i64::from(port));
-        let begin = Instant::now();
-        let text = failure(run(client, &folder, 50_000_000, &params));
+        let text = quick_failure(client, "closing", port);
         assert!(text.contains("connection"), "{text}");
-        assert!(begin.elapsed() < Duration::from_secs(30));
         thread.join().unwrap();
     }
 }
@@ -117,17 +124,11 @@ fn a_port_that_nobody_listens_on_is_a_quick_failure() {
     let port = listener.local_addr().unwrap().port();
     drop(listener);
     for client in ["tcp-connect", "tcp-round-trip", "tcp-stream"] {
-        let folder = temporary(&format!("nobody-{client}"));
-        let params = Params::new()
-            .with("address", "127.0.0.1")
-            .with("port", i64::from(port));
-        let begin = Instant::now();
-        let text = failure(run(client, &folder, 50_000_000, &params));
+        let text = quick_failure(client, "nobody", port);
         assert!(
             text.contains(&format!("connect to 127.0.0.1:{port}")),
             "{text}"
         );
-        assert!(begin.elapsed() < Duration::from_secs(30));
     }
 }
 

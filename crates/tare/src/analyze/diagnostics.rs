@@ -150,14 +150,18 @@ fn launches(evidence: &Evidence<'_>) -> Option<Flag> {
 fn drift_of_effect(evidence: &Evidence<'_>) -> Option<Flag> {
     let trend = evidence.effect.drift?;
     let slope = checks::theil_sen(evidence.d)?;
-    Some(flag(
-        "drifting-effect",
-        format!(
-            "Mann–Kendall p = {:.4}; the ratio changes by {:+.3} % a block",
-            trend.p,
-            slope.exp_m1() * 100.0
-        ),
-    ))
+    let told = format!("the ratio changes by {}", a_block(slope));
+    Some(flag("drifting-effect", trending(trend.p, &told)))
+}
+
+/// What a trend is told as, with what it amounts to.
+fn trending(p: f64, told: &str) -> String {
+    format!("Mann–Kendall p = {p:.4}; {told}")
+}
+
+/// A slope of logarithms as a change.
+fn a_block(slope: f64) -> String {
+    format!("{:+.3} % a block", slope.exp_m1() * 100.0)
 }
 
 fn drift_of_baseline(evidence: &Evidence<'_>) -> Option<Flag> {
@@ -171,14 +175,8 @@ fn drift_of_baseline(evidence: &Evidence<'_>) -> Option<Flag> {
     let costs = costs?;
     let trend = checks::mann_kendall(&costs).filter(|trend| trend.p < FLAG_P)?;
     let slope = checks::theil_sen(&costs)?;
-    Some(flag(
-        "drifting-baseline",
-        format!(
-            "Mann–Kendall p = {:.4}; {:+.3} % a block, removed by the blocks",
-            trend.p,
-            slope.exp_m1() * 100.0
-        ),
-    ))
+    let told = format!("{}, removed by the blocks", a_block(slope));
+    Some(flag("drifting-baseline", trending(trend.p, &told)))
 }
 
 fn order(evidence: &Evidence<'_>) -> Option<Flag> {

@@ -140,6 +140,20 @@ impl Composed {
         self
     }
 
+    /// How long a workload took, its time in user space and that in the kernel, nanoseconds: the baseline's and the
+    /// arm's.
+    pub(crate) fn took(
+        self,
+        workload: &str,
+        wall: (f64, f64),
+        user: (f64, f64),
+        sys: (f64, f64),
+    ) -> Self {
+        let counters = [("wall_ns", wall), ("user_ns", user), ("sys_ns", sys)];
+        let counters = counters.map(|(name, (base, arm))| (name, base, arm));
+        self.counted(workload, &counters)
+    }
+
     pub(crate) fn case(&self) -> Case<'_> {
         Case {
             host: &self.baseline.facts,
@@ -151,6 +165,12 @@ impl Composed {
 
     pub(crate) fn suspects(&self, cause: &Entry) -> Option<Suspicion> {
         cause.suspect(&self.case())
+    }
+
+    /// What would prove the cause, which must be suspected.
+    pub(crate) fn counterfactual(&self, cause: &Entry) -> String {
+        let suspicion = self.suspects(cause);
+        format!("{:?}", suspicion.expect(cause.id).counterfactual)
     }
 
     /// Every suspicion of the catalogue, the likeliest first.

@@ -49,15 +49,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     } else {
         0.25
     };
-    let stopped: Vec<usize> = cells
-        .iter()
-        .copied()
-        .filter(|cell| {
-            case.leads(&[*cell])
-                .iter()
-                .any(|lead| lead.family == Family::Quota)
-        })
-        .collect();
+    let stopped = case.led_by(&cells, Family::Quota);
     let cells = if stopped.is_empty() { cells } else { stopped };
     let found = case.found(&cells, likelihood, format!("A quota of {here} processors stops the arm"))
     .seen(match quota(&case.baseline.facts) {

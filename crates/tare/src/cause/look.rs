@@ -170,6 +170,12 @@ impl<'a> Case<'a> {
             .is_some_and(|(there, here)| here >= BUSY_PROXY && here >= BUSIER * there)
     }
 
+    /// Those of the cells for whose workloads the counters speak for this.
+    pub fn led_by(&self, cells: &[usize], family: Family) -> Vec<usize> {
+        let is_led = |cell: &usize| self.leads(&[*cell]).iter().any(|it| it.family == family);
+        cells.iter().copied().filter(is_led).collect()
+    }
+
     /// What the counters of the cells' workloads speak for, the strongest of each workload first.
     pub fn leads(&self, cells: &[usize]) -> Vec<Lead> {
         let mut leads: Vec<Lead> = Vec::new();

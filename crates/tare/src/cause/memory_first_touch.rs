@@ -34,15 +34,7 @@ pub(super) static CAUSE: Entry = Entry {
 fn suspect(case: &Case<'_>) -> Option<Found> {
     let touched = case.costs_only(&[Kind::Touch]);
     let cells = case.costs(&[Kind::Touch, Kind::Memory]);
-    let faulting: Vec<usize> = cells
-        .iter()
-        .copied()
-        .filter(|index| {
-            case.leads(&[*index])
-                .iter()
-                .any(|lead| lead.family == Family::Faults)
-        })
-        .collect();
+    let faulting = case.led_by(&cells, Family::Faults);
     let which = if faulting.is_empty() {
         touched
     } else {
@@ -90,15 +82,10 @@ mod tests {
     #[test]
     fn faults_are_suspected_where_there_are_more_of_them_or_where_they_are_measured() {
         let faults = |arm: f64| {
-            let counters = [
-                ("wall_ns", 1e9, 2e9),
-                ("user_ns", 0.5e9, 0.5e9),
-                ("sys_ns", 0.1e9, 1.1e9),
-                ("minflt", 1e3, arm),
-            ];
             Composed::of("docker")
                 .cost("command.wall.time", 2.0)
-                .counted("command", &counters)
+                .took("command", (1e9, 2e9), (0.5e9, 0.5e9), (0.1e9, 1.1e9))
+                .counted("command", &[("minflt", 1e3, arm)])
         };
         check(
             &super::CAUSE,

@@ -101,12 +101,6 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 mod tests {
     use super::super::composed::{Composed, check};
 
-    const WAITING: [(&str, f64, f64); 3] = [
-        ("wall_ns", 1e9, 3e9),
-        ("user_ns", 0.1e9, 0.1e9),
-        ("sys_ns", 0.2e9, 0.2e9),
-    ];
-
     #[test]
     fn a_bridge_is_suspected_for_packets_and_for_nothing_else() {
         let bridged = || {
@@ -116,46 +110,47 @@ mod tests {
                 .fact("ns.net", "net:[2]")
                 .fact("net.default.driver", "veth")
         };
+        let waiting = || {
+            let command = bridged().cost("command.wall.time", 3.0);
+            command.took("command", (1e9, 3e9), (0.1e9, 0.1e9), (0.2e9, 0.2e9))
+        };
+        let streams = |case: Composed, times: f64| case.cost("net.tcp.throughput.rate", times);
         check(
             &super::CAUSE,
             &[
-                bridged().cost("net.tcp.throughput.rate", 1.4),
-                bridged()
-                    .both("net.default.mtu", "1500")
-                    .fact("net.held_back", "none")
-                    .cost("net.tcp.throughput.rate", 1.4),
+                streams(bridged(), 1.4),
+                streams(
+                    bridged()
+                        .both("net.default.mtu", "1500")
+                        .fact("net.held_back", "none"),
+                    1.4,
+                ),
                 Composed::of("container")
                     .setting("network", "veth")
                     .cost("net.tcp.round-trip.time", 1.3),
-                bridged()
-                    .cost("command.wall.time", 3.0)
-                    .counted("command", &WAITING),
+                waiting(),
             ],
             &[
                 bridged().cost("cpu.integer.time", 1.4),
-                bridged()
-                    .fact("engine.rootless", "true")
-                    .cost("net.tcp.throughput.rate", 5.0),
-                bridged()
-                    .setting("network", "published")
-                    .cost("net.tcp.throughput.rate", 2.0),
-                Composed::of("ssh")
-                    .base("ns.net", "net:[1]")
-                    .fact("ns.net", "net:[2]")
-                    .cost("net.tcp.throughput.rate", 2.0),
+                streams(bridged().fact("engine.rootless", "true"), 5.0),
+                streams(bridged().setting("network", "published"), 2.0),
+                streams(
+                    Composed::of("ssh")
+                        .base("ns.net", "net:[1]")
+                        .fact("ns.net", "net:[2]"),
+                    2.0,
+                ),
                 bridged().cost("command.wall.time", 1.4),
-                bridged()
-                    .cost("command.wall.time", 3.0)
-                    .counted("command", &WAITING)
+                waiting()
                     .fact("command.wall_ns", "3e9")
                     .fact("command.engine_proxy_ns", "1e9"),
-                bridged()
-                    .fact("net.held_back", "eth0 tbf")
-                    .cost("net.tcp.throughput.rate", 9.0),
-                bridged()
-                    .base("net.default.mtu", "1500")
-                    .fact("net.default.mtu", "576")
-                    .cost("net.tcp.throughput.rate", 2.0),
+                streams(bridged().fact("net.held_back", "eth0 tbf"), 9.0),
+                streams(
+                    bridged()
+                        .base("net.default.mtu", "1500")
+                        .fact("net.default.mtu", "576"),
+                    2.0,
+                ),
             ],
         );
     }

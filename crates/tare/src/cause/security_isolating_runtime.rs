@@ -114,28 +114,21 @@ mod tests {
 
     #[test]
     fn a_kernel_of_its_own_is_suspected_of_calls_and_not_of_arithmetic() {
+        let runtime = |name: &str| Composed::of("docker").fact("asked.Runtime", name);
+        let kata = Composed::of("oci").setting("runtime", "/opt/kata/bin/kata-runtime");
+        let one_kernel = Composed::of("docker").both("kernel.release", "4.4.0");
         check(
             &super::CAUSE,
             &[
-                Composed::of("docker")
-                    .fact("asked.Runtime", "runsc")
-                    .cost("syscall.getppid.time", 9.0),
-                Composed::of("oci")
-                    .setting("runtime", "/opt/kata/bin/kata-runtime")
-                    .cost("fs.stat.time", 3.0),
+                runtime("runsc").cost("syscall.getppid.time", 9.0),
+                kata.cost("fs.stat.time", 3.0),
                 Composed::golden("gvisor-docker").cost("fs.stat.time", 5.0),
                 Composed::golden("kata-virtiofs").cost("disk.fsync.time", 2.0),
             ],
             &[
-                Composed::of("docker")
-                    .fact("asked.Runtime", "runc")
-                    .cost("syscall.getppid.time", 1.2),
-                Composed::of("docker")
-                    .fact("asked.Runtime", "runsc")
-                    .cost("cpu.integer.time", 1.2),
-                Composed::of("docker")
-                    .both("kernel.release", "4.4.0")
-                    .cost("syscall.getppid.time", 1.2),
+                runtime("runc").cost("syscall.getppid.time", 1.2),
+                runtime("runsc").cost("cpu.integer.time", 1.2),
+                one_kernel.cost("syscall.getppid.time", 1.2),
             ],
         );
     }

@@ -194,15 +194,10 @@ mod tests {
         Composed::of("container")
             .base("command.opened", "/data/one\n/data/two")
             .cost("command.wall.time", 3.0)
+            .took("command", (50e6, 150e6), (10e6, user_ns), (20e6, 20e6))
             .counted(
                 "command",
-                &[
-                    ("wall_ns", 50e6, 150e6),
-                    ("user_ns", 10e6, user_ns),
-                    ("sys_ns", 20e6, 20e6),
-                    ("rchar", 64e6, 64e6),
-                    ("read_bytes", 0.0, device),
-                ],
+                &[("rchar", 64e6, 64e6), ("read_bytes", 0.0, device)],
             )
     }
 

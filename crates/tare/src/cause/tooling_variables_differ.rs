@@ -94,26 +94,18 @@ mod tests {
     #[test]
     fn a_variable_on_one_side_is_suspected_of_commands() {
         let known = || Composed::of("docker").both("environment.bytes", "900");
+        let command = |case: Composed| case.cost("command.wall.time", 1.3);
+        let there = known().base("variable.LANG", "C");
         check(
             &super::CAUSE,
             &[
-                known()
-                    .base("variable.MALLOC_ARENA_MAX", "2")
-                    .cost("command.wall.time", 1.3),
-                known()
-                    .fact("variable.http_proxy", "set")
-                    .cost("command.wall.time", 3.0),
+                command(known().base("variable.MALLOC_ARENA_MAX", "2")),
+                command(known().fact("variable.http_proxy", "set")),
             ],
             &[
-                known()
-                    .both("variable.LANG", "C.UTF-8")
-                    .cost("command.wall.time", 1.3),
-                Composed::of("docker")
-                    .base("variable.LANG", "C")
-                    .cost("command.wall.time", 1.3),
-                known()
-                    .base("variable.LANG", "C")
-                    .cost("cpu.integer.time", 1.3),
+                command(known().both("variable.LANG", "C.UTF-8")),
+                command(Composed::of("docker").base("variable.LANG", "C")),
+                there.cost("cpu.integer.time", 1.3),
             ],
         );
     }

@@ -369,6 +369,31 @@ mod tests {
         }
     }
 
+    fn delayed(run_delay_ns: f64, usage: Usage) -> Usage {
+        Usage {
+            run_delay_ns: Some(run_delay_ns),
+            ..usage
+        }
+    }
+
+    fn charged(charged_ns: f64, usage: Usage) -> Usage {
+        Usage {
+            charged_ns: Some(charged_ns),
+            ..usage
+        }
+    }
+
+    fn interrupted(nivcsw: f64, usage: Usage) -> Usage {
+        Usage {
+            nivcsw: Some(nivcsw),
+            ..usage
+        }
+    }
+
+    fn has(leads: &[Lead], family: Family) -> bool {
+        leads.iter().any(|lead| lead.family == family)
+    }
+
     #[test]
     fn each_row_of_the_table_leads_to_its_family() {
         let base = usage(1.0, 0.8, 0.1);
@@ -423,14 +448,8 @@ mod tests {
     #[test]
     fn the_four_matrix_inversions_are_told_apart_by_processor_time_per_work() {
         // Two instances with one thread each, then with two: measured on two processors.
-        let quiet = Usage {
-            nivcsw: Some(36.0),
-            ..usage(0.19, 0.12, 0.0)
-        };
-        let spinning = Usage {
-            nivcsw: Some(190.0),
-            ..usage(1.3, 0.7, 0.0)
-        };
+        let quiet = interrupted(36.0, usage(0.19, 0.12, 0.0));
+        let spinning = interrupted(190.0, usage(1.3, 0.7, 0.0));
         assert_eq!(triage(&quiet, &spinning)[0].family, Family::Spin);
         // One thread under half a processor: as much processor time, more wall time, ten periods throttled.
         let quota = Usage {
@@ -444,23 +463,14 @@ mod tests {
 
     #[test]
     fn what_the_host_charges_beyond_what_is_seen_inside_is_work_on_its_behalf() {
-        let base = Usage {
-            charged_ns: Some(0.93e9),
-            ..usage(1.0, 0.8, 0.1)
-        };
-        let arm = Usage {
-            charged_ns: Some(1.9e9),
-            ..usage(2.0, 0.8, 0.1)
-        };
+        let base = charged(0.93e9, usage(1.0, 0.8, 0.1));
+        let arm = charged(1.9e9, usage(2.0, 0.8, 0.1));
         let leads = triage(&base, &arm);
-        assert!(
-            leads.iter().any(|lead| lead.family == Family::OnBehalf),
-            "{leads:?}"
-        );
+        assert!(has(&leads, Family::OnBehalf), "{leads:?}");
         // As much as is seen inside, and what nobody counted, say nothing.
         for charged_ns in [Some(0.95e9), None] {
             let leads = triage(&base, &Usage { charged_ns, ..arm });
-            assert!(leads.iter().all(|lead| lead.family != Family::OnBehalf));
+            assert!(!has(&leads, Family::OnBehalf));
         }
     }
 
@@ -476,7 +486,7 @@ mod tests {
         };
         let steals = |ticks: f64| {
             let leads = triage(&usage(100e6, 0.0), &usage(110e6, ticks));
-            leads.iter().any(|lead| lead.family == Family::Steal)
+            has(&leads, Family::Steal)
         };
         assert!(steals(2.0));
         assert!(!steals(1.0));
@@ -498,43 +508,20 @@ mod tests {
     #[test]
     fn waiting_in_proportion_to_the_work_is_not_laid_on_others() {
         // On a crowded machine: two and a half times the work in the kernel, and as much more waiting.
-        let base = Usage {
-            run_delay_ns: Some(0.172e9),
-            ..usage(0.317, 0.015, 0.048)
-        };
-        let arm = Usage {
-            run_delay_ns: Some(0.387e9),
-            ..usage(0.574, 0.036, 0.114)
-        };
+        let base = delayed(0.172e9, usage(0.317, 0.015, 0.048));
+        let arm = delayed(0.387e9, usage(0.574, 0.036, 0.114));
         let leads = triage(&base, &arm);
-        assert!(
-            leads
-                .iter()
-                .any(|lead| lead.family == Family::CostlierCalls),
-            "{leads:?}"
-        );
-        assert!(
-            leads.iter().all(|lead| lead.family != Family::Contention),
-            "{leads:?}"
-        );
+        assert!(has(&leads, Family::CostlierCalls), "{leads:?}");
+        assert!(!has(&leads, Family::Contention), "{leads:?}");
         // As much work and more waiting is somebody else's doing.
-        let crowded = Usage {
-            run_delay_ns: Some(0.387e9),
-            ..usage(0.532, 0.015, 0.048)
-        };
+        let crowded = delayed(0.387e9, usage(0.532, 0.015, 0.048));
         assert_eq!(triage(&base, &crowded)[0].family, Family::Contention);
     }
 
     #[test]
     fn who_waits_for_a_peer_on_a_crowded_machine_is_seen_to_wait_for_both() {
-        let base = Usage {
-            run_delay_ns: Some(0.09e9),
-            ..usage(0.11, 0.012, 0.004)
-        };
-        let arm = Usage {
-            run_delay_ns: Some(0.257e9),
-            ..usage(0.48, 0.012, 0.005)
-        };
+        let base = delayed(0.09e9, usage(0.11, 0.012, 0.004));
+        let arm = delayed(0.257e9, usage(0.48, 0.012, 0.005));
         let families: Vec<Family> = triage(&base, &arm).iter().map(|lead| lead.family).collect();
         assert_eq!(families, [Family::Waiting, Family::Contention]);
     }
@@ -542,10 +529,7 @@ mod tests {
     #[test]
     fn of_time_on_processors_waiting_is_no_part() {
         let base = usage(1.0, 0.8, 0.1).on_processor_only();
-        let delayed = Usage {
-            run_delay_ns: Some(3e9),
-            ..usage(4.0, 0.8, 0.1)
-        };
+        let delayed = delayed(3e9, usage(4.0, 0.8, 0.1));
         assert!(triage(&base, &delayed.on_processor_only()).is_empty());
         let costlier = usage(4.0, 0.8, 0.5).on_processor_only();
         assert_eq!(triage(&base, &costlier)[0].family, Family::CostlierCalls);

@@ -110,22 +110,17 @@ mod tests {
         flush.env = flush
             .env
             .map(|span| tare_model::dossier::Span { point: 9e3, ..span });
+        let cached = |driver: &str, mode: &str| Composed::of(driver).fact("vm.cache", mode);
         check(
             &super::CAUSE,
             &[
-                Composed::of("vm")
-                    .fact("vm.cache", "directsync")
-                    .cost("disk.random-read-qd1.time", 5.0),
-                Composed::of("vm").fact("vm.cache", "unsafe").cell(flush),
+                cached("vm", "directsync").cost("disk.random-read-qd1.time", 5.0),
+                cached("vm", "unsafe").cell(flush),
             ],
             &[
                 Composed::of("vm").cost("disk.random-read-qd1.time", 5.0),
-                Composed::of("docker")
-                    .fact("vm.cache", "none")
-                    .cost("disk.fsync.time", 5.0),
-                Composed::of("vm")
-                    .fact("vm.cache", "none")
-                    .cost("fs.stat.time", 5.0),
+                cached("docker", "none").cost("disk.fsync.time", 5.0),
+                cached("vm", "none").cost("fs.stat.time", 5.0),
             ],
         );
     }

@@ -66,26 +66,19 @@ mod tests {
 
     #[test]
     fn an_imitated_processor_is_suspected_of_everything() {
+        let guest = |is_emulated: &str| Composed::of("vm").fact("vm.emulated", is_emulated);
+        let remote = |vendor: &str| Composed::of("ssh").fact("hypervisor.vendor", vendor);
+        let image = Composed::of("docker").fact("image.emulated", "true");
         check(
             &super::CAUSE,
             &[
-                Composed::of("vm")
-                    .fact("vm.emulated", "true")
-                    .cost("syscall.getppid.time", 9.0),
-                Composed::of("ssh")
-                    .fact("hypervisor.vendor", "TCGTCGTCGTCG")
-                    .cost("cpu.integer.time", 2.4),
+                guest("true").cost("syscall.getppid.time", 9.0),
+                remote("TCGTCGTCGTCG").cost("cpu.integer.time", 2.4),
             ],
             &[
-                Composed::of("vm")
-                    .fact("vm.emulated", "false")
-                    .cost("cpu.integer.time", 1.2),
-                Composed::of("ssh")
-                    .fact("hypervisor.vendor", "KVMKVMKVM")
-                    .cost("cpu.integer.time", 1.2),
-                Composed::of("docker")
-                    .fact("image.emulated", "true")
-                    .cost("cpu.integer.time", 20.0),
+                guest("false").cost("cpu.integer.time", 1.2),
+                remote("KVMKVMKVM").cost("cpu.integer.time", 1.2),
+                image.cost("cpu.integer.time", 20.0),
             ],
         );
     }

@@ -229,12 +229,7 @@ fn studies() -> Result<String, Failed> {
 
 /// `about 90 s`, `about 9 min`.
 fn about(ns: u64) -> String {
-    let seconds = ns.div_ceil(1_000_000_000);
-    if seconds < 120 {
-        format!("about {seconds} s")
-    } else {
-        format!("about {} min", seconds.div_ceil(60))
-    }
+    format!("about {}", output::lasting(ns))
 }
 
 fn studies_json() -> Result<serde_json::Value, Failed> {

@@ -190,6 +190,16 @@ pub fn columns(rows: &[Vec<String>]) -> String {
     text
 }
 
+/// `90 s`, `9 min`.
+pub(super) fn lasting(ns: u64) -> String {
+    let seconds = ns.div_ceil(1_000_000_000);
+    if seconds < 120 {
+        format!("{seconds} s")
+    } else {
+        format!("{} min", seconds.div_ceil(60))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

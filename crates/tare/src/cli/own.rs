@@ -12,7 +12,7 @@ use super::rounds::{Measured, Runner};
 use super::session::Session;
 use super::{Exit, Failed, output};
 use crate::cx::Observer;
-use crate::env::own::{Own, Shares, Source, WHICH, Wish};
+use crate::env::own::{Own, Shares, Source, Taken, WHICH, Wish};
 use crate::env::{self, Driver, EnvError};
 use crate::report;
 use crate::why::look::Inside;
@@ -61,7 +61,13 @@ impl<'a> Subject<'a> {
             found.check_beside(cx, &wish).map_err(trouble)?;
         }
         let copied = match self.shares {
-            Shares::ReadOnly => found.take_copies(cx, &wish, &own.settings),
+            Shares::ReadOnly => found.take_copies(
+                cx,
+                &Taken {
+                    wish,
+                    settings: &own.settings,
+                },
+            ),
             Shares::Copied | Shares::Shared => Ok(None),
         };
         let Some(copied) = copied.map_err(trouble)? else {
@@ -324,9 +330,12 @@ pub(super) fn apply(
     let found = env::find(subject.driver).expect("the name was looked up before");
     let changed = {
         let cx = runner.context();
-        let settings = asks.copy.as_ref().unwrap_or(&ask.settings);
+        let taken = Taken {
+            wish: subject.wish(cx.scratch),
+            settings: asks.copy.as_ref().unwrap_or(&ask.settings),
+        };
         found
-            .take_changed(&cx, &subject.wish(cx.scratch), settings, &without)
+            .take_changed(&cx, &taken, &without)
             .map_err(|source| of_driver(subject.driver, source))?
     };
     output::tell(&format!(

@@ -89,7 +89,7 @@ impl Observer for Progress {
                 });
                 self.say(&format!(
                     "about {} left; {workload} in {} done",
-                    seconds(*left_ns),
+                    output::lasting(*left_ns),
                     called(arm)
                 ));
             }
@@ -101,15 +101,6 @@ impl Observer for Progress {
             Event::Remark(text) => self.remark(text),
             Event::Removing => self.say("removing what was started"),
         }
-    }
-}
-
-fn seconds(nanoseconds: u64) -> String {
-    let seconds = nanoseconds.div_ceil(1_000_000_000);
-    if seconds < 120 {
-        format!("{seconds} s")
-    } else {
-        format!("{} min", seconds.div_ceil(60))
     }
 }
 

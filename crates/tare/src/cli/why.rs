@@ -131,7 +131,7 @@ impl Why {
             session.starts_beside(subject.driver);
         }
         let result = self
-            .asked(driver, &settings, metric, pick, &session, &progress)
+            .ask(driver, &settings, metric, pick, &session, &progress)
             .and_then(|(mut ask, mut first)| {
                 let mut runner = Runner::new(place, &mut session, &mut store, &progress, begun_ns);
                 if let Some(cut_ns) = cut_off::decided(&ask, &first, runner.left_ns(&ask)) {
@@ -266,31 +266,6 @@ impl Why {
         Ok((metric, Some(pick)))
     }
 
-    /// What is asked: about a container of the user's own, or about an environment.
-    fn asked(
-        &self,
-        driver: Option<String>,
-        settings: &Params,
-        metric: &'static str,
-        pick: Option<Pick>,
-        session: &Session,
-        progress: &Progress,
-    ) -> Result<(Ask, First), Failed> {
-        let Some(subject) = self.subject(driver.as_deref(), settings) else {
-            return self.ask(driver, settings, metric, pick, session, progress);
-        };
-        own::Question {
-            subject,
-            command: &self.command,
-            settings,
-            metric,
-            pick,
-            budget_ns: self.budget,
-            seed: self.seed.unwrap_or_else(crate::cx::drawn_seed),
-        }
-        .ask(session, progress)
-    }
-
     /// What of the user's own is asked about, if anything; `driver` is the environment that was named.
     fn subject<'a>(
         &'a self,
@@ -323,7 +298,8 @@ impl Why {
         })
     }
 
-    /// Carries the command and looks at it on both sides.
+    /// What is asked: about a container of the user's own, or about an environment. Carries the command and looks at it
+    /// on both sides.
     fn ask(
         &self,
         driver: Option<String>,
@@ -333,6 +309,18 @@ impl Why {
         session: &Session,
         progress: &Progress,
     ) -> Result<(Ask, First), Failed> {
+        if let Some(subject) = self.subject(driver.as_deref(), settings) {
+            let question = own::Question {
+                subject,
+                command: &self.command,
+                settings,
+                metric,
+                pick,
+                budget_ns: self.budget,
+                seed: self.seed.unwrap_or_else(crate::cx::drawn_seed),
+            };
+            return question.ask(session, progress);
+        }
         let cx = session.context(progress);
         let driver = match driver {
             Some(driver) => driver,

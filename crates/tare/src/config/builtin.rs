@@ -31,6 +31,7 @@ pub fn find(id: &str) -> Option<BuiltinStudy> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::tests::error_in;
     use crate::config::{Adjustments, parse};
     use crate::registered::assert_registered;
 
@@ -91,13 +92,10 @@ mod tests {
 
     #[test]
     fn a_publication_is_taken_over_from_a_built_in_study_only() {
-        let error = parse(
+        let error = error_in(
             "mine.toml",
             "id = \"mine\"\n[[arm]]\nid = \"host\"\n[[workload]]\nid = \"stat\"\n[publication_of]\nstudy = \"storge\"\n",
-            &Adjustments::default(),
-        )
-        .unwrap_err()
-        .to_string();
+        );
         assert!(error.contains("mine.toml:7"), "{error}");
         assert!(error.contains("did you mean `storage`?"), "{error}");
     }

@@ -7,10 +7,15 @@ use super::{Adjustments, built_in, given, parse};
 const HEAD: &str = "id = \"mine\"\n[[arm]]\nid = \"host\"\n[[workload]]\nid = \"getppid\"\n";
 
 /// Parses `text` and checks that the message holds every one of `expected`.
-fn refused(text: &str, expected: &[&str]) {
-    let error = parse("mine.toml", text, &Adjustments::default())
+/// What is said of a study that is refused.
+pub(super) fn error_in(file: &str, text: &str) -> String {
+    parse(file, text, &Adjustments::default())
         .expect_err("the study was accepted")
-        .to_string();
+        .to_string()
+}
+
+fn refused(text: &str, expected: &[&str]) {
+    let error = error_in("mine.toml", text);
     for part in expected {
         assert!(error.contains(part), "{part:?} is not in:\n{error}");
     }
@@ -118,13 +123,10 @@ fn two_arms_of_one_name_a_taken_name_and_no_arm_are_refused() {
 #[test]
 fn a_file_that_is_no_toml_and_one_with_control_characters_are_shown_safely() {
     refused("id = \n", &["mine.toml:1"]);
-    let error = parse(
+    let error = error_in(
         "\u{1b}[31mx.toml",
         "id = \"m\"\n[[arm]]\nid = \"\u{7f}ho\"\n",
-        &Adjustments::default(),
-    )
-    .unwrap_err()
-    .to_string();
+    );
     assert!(
         !error.contains('\u{1b}') && !error.contains('\u{7f}'),
         "{error:?}"

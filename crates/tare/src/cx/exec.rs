@@ -382,10 +382,8 @@ struct SystemRunning {
 
 impl Running for SystemRunning {
     fn take_stdin(&mut self) -> Option<Box<dyn Write + Send>> {
-        self.child
-            .stdin
-            .take()
-            .map(|stdin| Box::new(stdin) as Box<dyn Write + Send>)
+        let stdin = self.child.stdin.take()?;
+        Some(Box::new(stdin))
     }
 
     #[cfg(unix)]
@@ -406,10 +404,8 @@ impl Running for SystemRunning {
     }
 
     fn take_stdout(&mut self) -> Option<Box<dyn Read + Send>> {
-        self.child
-            .stdout
-            .take()
-            .map(|stdout| Box::new(stdout) as Box<dyn Read + Send>)
+        let stdout = self.child.stdout.take()?;
+        Some(Box::new(stdout))
     }
 
     #[cfg(unix)]

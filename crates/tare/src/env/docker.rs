@@ -15,7 +15,7 @@ use std::time::Duration;
 use tare_model::launch::DockerRelease;
 use tare_model::{ArmId, Facts, Params};
 
-use super::own::{Bare, Changed, Own, Retold, Wish};
+use super::own::{Bare, Changed, Own, Retold, Taken, Wish};
 use super::record;
 use super::{Availability, Configured, Declared, Driver, EnvError};
 use crate::cx::{CommandLine, Context, files, vars};
@@ -325,11 +325,9 @@ impl Driver for Docker {
     fn take_copies(
         &self,
         cx: &Context<'_>,
-        wish: &Wish<'_>,
-        settings: &Params,
+        taken: &Taken<'_>,
     ) -> Result<Option<Vec<Retold>>, EnvError> {
-        self.within(wish.context)
-            .taken_with_copies(cx, wish, settings)
+        self.within(taken.wish.context).taken_with_copies(cx, taken)
     }
 
     fn check_beside(&self, cx: &Context<'_>, wish: &Wish<'_>) -> Result<(), EnvError> {
@@ -339,12 +337,11 @@ impl Driver for Docker {
     fn take_changed(
         &self,
         cx: &Context<'_>,
-        wish: &Wish<'_>,
-        settings: &Params,
+        taken: &Taken<'_>,
         without: &[String],
     ) -> Result<Changed, EnvError> {
-        self.within(wish.context)
-            .taken_changed(cx, wish, settings, without)
+        self.within(taken.wish.context)
+            .taken_changed(cx, taken, without)
     }
 
     /// Every place on record must be swept. Elsewhere the run has made nothing; the usual engine is looked at all the

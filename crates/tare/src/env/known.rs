@@ -7,8 +7,8 @@ use super::EnvError;
 
 /// An explanation.
 pub(super) struct Known {
-    /// Wordings, each as fragments in lower case that must all occur.
-    said: &'static [&'static [&'static str]],
+    /// Wordings in lower case, each as fragments that must all occur, with `…` between them.
+    said: &'static [&'static str],
     /// What they mean.
     pub(super) why: &'static str,
     /// What would help.
@@ -19,7 +19,7 @@ pub(super) struct Known {
 impl Known {
     /// Words by which something is missing.
     pub(super) const fn absent(
-        said: &'static [&'static [&'static str]],
+        said: &'static [&'static str],
         why: &'static str,
         fix: &'static str,
     ) -> Self {
@@ -33,7 +33,7 @@ impl Known {
 
     /// Words by which something is not allowed.
     pub(super) const fn denied(
-        said: &'static [&'static [&'static str]],
+        said: &'static [&'static str],
         why: &'static str,
         fix: &'static str,
     ) -> Self {
@@ -51,7 +51,7 @@ impl Known {
     /// Whether one of its wordings is in these words.
     pub(super) fn explains(&self, words: &str) -> bool {
         let words = words.to_lowercase();
-        let is_said = |said: &&[&str]| said.iter().all(|fragment| words.contains(fragment));
+        let is_said = |said: &&str| said.split(" … ").all(|fragment| words.contains(fragment));
         self.said.iter().any(is_said)
     }
 
@@ -78,8 +78,8 @@ mod tests {
     #[test]
     fn all_fragments_of_one_wording_must_occur() {
         const TABLE: &[Known] = &[
-            Known::absent(&[&["a disk", "full"], &["no space"]], "full of WHAT", ""),
-            Known::denied(&[&["disk"]], "disk", "mend WHAT"),
+            Known::absent(&["a disk … full", "no space"], "full of WHAT", ""),
+            Known::denied(&["disk"], "disk", "mend WHAT"),
         ];
         let why = |words: &str| Known::find(TABLE, words).map(|known| known.why);
         assert_eq!(why("A disk is FULL"), Some("full of WHAT"));

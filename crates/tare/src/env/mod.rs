@@ -191,10 +191,9 @@ pub trait Driver: Sync {
     fn take_copies(
         &self,
         cx: &Context<'_>,
-        wish: &own::Wish<'_>,
-        settings: &Params,
+        taken: &own::Taken<'_>,
     ) -> Result<Option<Vec<own::Retold>>, EnvError> {
-        let _ = (cx, wish, settings);
+        let _ = (cx, taken);
         Ok(None)
     }
     /// Whether what was started beside something of the user's is still there.
@@ -206,20 +205,19 @@ pub trait Driver: Sync {
         Ok(())
     }
     /// Takes something of the user's own once more, changed as its user would change it so that it does without these
-    /// differences; `settings` are those of what was taken. Nothing of the user's is touched.
+    /// differences. Nothing of the user's is touched.
     ///
     /// # Errors
     /// Those of [`take`](Self::take).
     fn take_changed(
         &self,
         cx: &Context<'_>,
-        wish: &own::Wish<'_>,
-        settings: &Params,
+        taken: &own::Taken<'_>,
         without: &[String],
     ) -> Result<own::Changed, EnvError> {
-        let _ = (cx, wish);
+        let _ = cx;
         Ok(own::Changed {
-            settings: own::without(settings, without),
+            settings: own::without(taken.settings, without),
             change: "the same without it".to_owned(),
         })
     }

@@ -83,6 +83,15 @@ pub struct Wish<'a> {
     pub context: Option<&'a str>,
 }
 
+/// How something was taken, and the settings of an arm that is like it.
+#[derive(Debug, Clone, Copy)]
+pub struct Taken<'a> {
+    /// How.
+    pub wish: Wish<'a>,
+    /// The settings.
+    pub settings: &'a Params,
+}
+
 /// Something of the user's, taken.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Own {

@@ -94,20 +94,18 @@ impl Driver for Podman {
     fn take_copies(
         &self,
         cx: &Context<'_>,
-        wish: &super::own::Wish<'_>,
-        settings: &Params,
+        taken: &super::own::Taken<'_>,
     ) -> Result<Option<Vec<super::own::Retold>>, EnvError> {
-        self.taken_with_copies(cx, wish, settings)
+        self.taken_with_copies(cx, taken)
     }
 
     fn take_changed(
         &self,
         cx: &Context<'_>,
-        wish: &super::own::Wish<'_>,
-        settings: &Params,
+        taken: &super::own::Taken<'_>,
         without: &[String],
     ) -> Result<super::own::Changed, EnvError> {
-        self.taken_changed(cx, wish, settings, without)
+        self.taken_changed(cx, taken, without)
     }
 
     fn detect(&self, cx: &Context<'_>) -> Availability {

@@ -308,21 +308,41 @@ fn items(value: &Value, between: Between) -> Result<Vec<String>, String> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::collections::BTreeMap;
+
     use super::super::common::{CPUS, MEMORY, NO_NEW_PRIVILEGES, SECCOMP};
     use super::*;
 
-    /// `read` refuses each value under its setting's name, with a hint, and with nothing that steers a terminal.
+    /// One setting alone.
+    pub(in crate::env) fn with(name: &str, value: impl Into<Value>) -> Params {
+        Params::new().with(name, value)
+    }
+
+    /// `read` refuses a value under its setting's name, with a hint, and with nothing that steers a terminal.
+    pub(in crate::env) fn assert_refuses<S>(
+        read: impl Fn(&Params) -> Result<S, SettingsError>,
+        name: &str,
+        value: impl Into<Value>,
+    ) {
+        let value = value.into();
+        let Err(error) = read(&with(name, value.clone())) else {
+            panic!("`{name}` is read from {value:?}");
+        };
+        assert_eq!(error.setting, name, "{value:?}");
+        assert!(error.hint.is_some(), "{name}: {value:?}");
+        assert!(!error.problem.contains('\u{1b}'), "{value:?}");
+    }
+
+    /// `read` refuses every value that stands under the name of its setting.
     pub(in crate::env) fn assert_refused<S>(
         read: impl Fn(&Params) -> Result<S, SettingsError>,
-        cases: impl IntoIterator<Item = (&'static str, Value)>,
+        values: &serde_json::Value,
     ) {
-        for (name, value) in cases {
-            let Err(error) = read(&Params::new().with(name, value.clone())) else {
-                panic!("`{name}` is read from {value:?}");
-            };
-            assert_eq!(error.setting, name, "{value:?}");
-            assert!(error.hint.is_some(), "{name}: {value:?}");
-            assert!(!error.problem.contains('\u{1b}'), "{value:?}");
+        let values: BTreeMap<String, Vec<Value>> = serde_json::from_value(values.clone()).unwrap();
+        for (name, values) in values {
+            for value in values {
+                assert_refuses(&read, &name, value);
+            }
         }
     }
 
@@ -337,8 +357,9 @@ pub(super) mod tests {
     ];
 
     fn refused(name: &str, value: impl Into<Value>) -> SettingsError {
-        let params = Params::new().with(name, value);
-        Reader::new("x", TABLE, &params).err().expect(name)
+        Reader::new("x", TABLE, &with(name, value))
+            .err()
+            .expect(name)
     }
 
     #[test]
@@ -349,7 +370,7 @@ pub(super) mod tests {
             (" 2 ".into(), 2.0),
             (Value::Int(3), 3.0),
         ] {
-            let params = Params::new().with("cpus", value);
+            let params = with("cpus", value);
             let read = Reader::new("x", TABLE, &params).unwrap();
             assert_eq!(read.number(&CPUS), Some(expected));
         }
@@ -370,11 +391,11 @@ pub(super) mod tests {
     fn lists_are_lists_or_one_text() {
         let list = Value::List(vec![Value::Int(0), "2-3".into()]);
         for value in [list, "0, 2-3".into()] {
-            let params = Params::new().with("cpuset", value);
+            let params = with("cpuset", value);
             let read = Reader::new("x", TABLE, &params).unwrap();
             assert_eq!(read.cpuset().as_deref(), Some("0,2-3"));
         }
-        let params = Params::new().with("cpuset", 1i64);
+        let params = with("cpuset", 1i64);
         let read = Reader::new("x", TABLE, &params).unwrap();
         assert_eq!(read.cpuset().as_deref(), Some("1"));
     }

@@ -149,6 +149,23 @@ impl fmt::Display for Takes {
     }
 }
 
+/// Declares what the words of a setting mean: an enum, and under the name of a table each word with its meaning.
+macro_rules! meanings {
+    ($(#[$about:meta])* $vis:vis enum $name:ident, $table:ident {
+        $($(#[$doc:meta])* $meaning:ident: $word:literal,)+
+    }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        $vis enum $name {
+            $($(#[$doc])* $meaning,)+
+        }
+
+        $vis const $table: [(&str, $name); [$($word),+].len()] =
+            [$(($word, $name::$meaning)),+];
+    };
+}
+pub(super) use meanings;
+
 /// The words of a table that says what each stands for.
 pub(super) const fn words<T: Copy, const N: usize>(
     table: &[(&'static str, T); N],

@@ -22,6 +22,14 @@ pub(super) fn printable(text: &str) -> String {
     safe
 }
 
+/// Another program's words, harmless for a terminal.
+pub(super) fn escaped(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes)
+        .trim()
+        .escape_debug()
+        .to_string()
+}
+
 /// The first error, with the second where cleaning up failed too.
 pub(super) fn and_cleanup(first: EnvError, cleanup: Result<(), EnvError>) -> EnvError {
     match cleanup {

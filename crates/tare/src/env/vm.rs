@@ -29,6 +29,7 @@ use self::command::{Accelerator, PROGRAM, PROGRAM_FIX};
 use self::environment::VmEnvironment;
 use self::kernel::Kernel;
 use self::settings::{SETTINGS, Settings};
+use super::text::escaped;
 use super::{Availability, Configured, Declared, Driver, EnvError, Files};
 use crate::cx::{AgentBinary, CONTROL_LIMIT, CommandError, CommandLine, Context};
 
@@ -167,12 +168,4 @@ fn guest_agent<'a>(cx: &Context<'a>) -> Result<&'a AgentBinary, EnvError> {
         why: format!("there is no agent for Linux on {arch} that needs no library"),
         fix: Some("build one with `cargo xtask dist`".to_owned()),
     })
-}
-
-/// Another program's words, harmless for a terminal.
-fn escaped(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes)
-        .trim()
-        .escape_debug()
-        .to_string()
 }

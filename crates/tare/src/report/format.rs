@@ -73,6 +73,15 @@ impl Format {
         }
     }
 
+    /// The same, to be read where it is printed.
+    #[must_use]
+    pub const fn for_terminals(self) -> Self {
+        Self {
+            is_for_terminals: true,
+            ..self
+        }
+    }
+
     /// Tells the run.
     pub fn make(&self, material: &Material<'_>) -> Made {
         (self.make)(material)

@@ -4,18 +4,14 @@
 
 use tare_model::dossier::Dossier;
 
-use super::format::{Format, Made, Material};
+use super::format::{Format, Made};
 
 /// The dossier.
 pub static JSON: Format = Format::new(
     "json",
     "everything that was found out, for programs; schema/dossier-1.schema.json describes it",
-    make,
+    |material| Made::Text(to_string(material.dossier)),
 );
-
-fn make(material: &Material<'_>) -> Made {
-    Made::Text(to_string(material.dossier))
-}
 
 /// The dossier as indented JSON, with a line feed at its end.
 pub fn to_string(dossier: &Dossier) -> String {

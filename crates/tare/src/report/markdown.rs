@@ -10,7 +10,7 @@ use tare_model::dossier::{Dossier, DossierArm, DossierCell, DossierLadder, Span}
 
 use super::answer;
 use super::failures;
-use super::format::{Format, Made, Material};
+use super::format::{Format, Made};
 use super::groups::{Group, by_metric, grouped};
 use super::number::{glance, typical};
 use super::terminal::{NO_BREAK, added, applied_told, base, both, harmless};
@@ -20,12 +20,8 @@ use super::words::{self, Names};
 pub static MARKDOWN: Format = Format::new(
     "markdown",
     "a summary for pull requests and CI: the answer, what costs in a table, the rest folded",
-    make,
+    |material| Made::Text(summary(material.dossier)),
 );
-
-fn make(material: &Material<'_>) -> Made {
-    Made::Text(summary(material.dossier))
-}
 
 fn summary(dossier: &Dossier) -> String {
     let names = Names::of(dossier);

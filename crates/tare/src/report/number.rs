@@ -29,36 +29,26 @@ const fn scale(symbol: &'static str, factor: f64) -> Scale {
     Scale { symbol, factor }
 }
 
-const TIMES: &[Scale] = &[
-    scale("ns", 1.0),
-    scale("µs", 1e3),
-    scale("ms", 1e6),
-    scale("s", 1e9),
-];
+/// A unit and those that are thousands, millions and milliards of it.
+const fn thousands([unit, kilo, mega, giga]: [&'static str; 4]) -> [Scale; 4] {
+    [
+        scale(unit, 1.0),
+        scale(kilo, 1e3),
+        scale(mega, 1e6),
+        scale(giga, 1e9),
+    ]
+}
+
+const TIMES: &[Scale] = &thousands(["ns", "µs", "ms", "s"]);
 const BYTES: &[Scale] = &[
     scale("B", 1.0),
     scale("KiB", 1024.0),
     scale("MiB", 1_048_576.0),
     scale("GiB", 1_073_741_824.0),
 ];
-const BYTE_RATES: &[Scale] = &[
-    scale("B/s", 1.0),
-    scale("kB/s", 1e3),
-    scale("MB/s", 1e6),
-    scale("GB/s", 1e9),
-];
-const RATES: &[Scale] = &[
-    scale("op/s", 1.0),
-    scale("kop/s", 1e3),
-    scale("Mop/s", 1e6),
-    scale("Gop/s", 1e9),
-];
-const COUNTS: &[Scale] = &[
-    scale("", 1.0),
-    scale("k", 1e3),
-    scale("M", 1e6),
-    scale("G", 1e9),
-];
+const BYTE_RATES: &[Scale] = &thousands(["B/s", "kB/s", "MB/s", "GB/s"]);
+const RATES: &[Scale] = &thousands(["op/s", "kop/s", "Mop/s", "Gop/s"]);
+const COUNTS: &[Scale] = &thousands(["", "k", "M", "G"]);
 const RATIOS: &[Scale] = &[scale("", 1.0)];
 
 /// The scale in which `value`, in the dossier's unit, has one to three digits before the point.

@@ -129,26 +129,18 @@ fn unqualified(cell: &DossierCell) -> (String, Tone) {
     let Some(ratio) = cell.ratio else {
         return (without_ratio(cell), Tone::Open);
     };
+    let more = || more(&ratio, cell.better);
+    let less = || less(&ratio, cell.better);
+    let unresolved = |text: String| format!("{text} (margin {margin})");
+    let negligible = |text: String| (format!("negligible: {text}"), Tone::Nothing);
     match cell.verdict {
-        Verdict::MaterialCost => (more(&ratio, cell.better), Tone::Cost),
-        Verdict::Cost => (
-            format!("{} (margin {margin})", more(&ratio, cell.better)),
-            Tone::SomeCost,
-        ),
-        Verdict::NegligibleCost => (
-            format!("negligible: {}", more(&ratio, cell.better)),
-            Tone::Nothing,
-        ),
+        Verdict::MaterialCost => (more(), Tone::Cost),
+        Verdict::Cost => (unresolved(more()), Tone::SomeCost),
+        Verdict::NegligibleCost => negligible(more()),
         Verdict::Equivalent => (format!("equivalent within {margin}"), Tone::Nothing),
-        Verdict::NegligibleGain => (
-            format!("negligible: {}", less(&ratio, cell.better)),
-            Tone::Nothing,
-        ),
-        Verdict::Gain => (
-            format!("{} (margin {margin})", less(&ratio, cell.better)),
-            Tone::Less,
-        ),
-        Verdict::MaterialGain => (less(&ratio, cell.better), Tone::Less),
+        Verdict::NegligibleGain => negligible(less()),
+        Verdict::Gain => (unresolved(less()), Tone::Less),
+        Verdict::MaterialGain => (less(), Tone::Less),
         Verdict::Inconclusive => {
             let seen = cell.mde.map_or_else(String::new, |effect| {
                 format!(

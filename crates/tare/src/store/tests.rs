@@ -1,6 +1,6 @@
 //! Tests of the store with real files: contents, refusals, locks, a full file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 use tare_model::outcome::{Bytes, Exit};
@@ -35,6 +35,13 @@ fn start(id: &str) -> RunStart {
 
 fn plan() -> Plan {
     Plan::new(&study(3, 2, 1))
+}
+
+/// A store in which the run has begun.
+fn begun(path: &Path, plan: &Plan) -> Store {
+    let mut store = Store::open(path).unwrap();
+    store.begin(&start("run-1"), plan).unwrap();
+    store
 }
 
 fn outcome(index: usize) -> Outcome {
@@ -103,8 +110,7 @@ fn a_run_is_read_back_as_it_was_stored() {
         after_blocks: 10,
     };
     {
-        let mut store = Store::open(&place.path).unwrap();
-        store.begin(&start("run-1"), &plan).unwrap();
+        let mut store = begun(&place.path, &plan);
         store.arm(&arm(true, None)).unwrap();
         store.arm(&arm(false, Some("it died"))).unwrap();
         store.launch(&launch).unwrap();
@@ -193,8 +199,7 @@ fn a_file_of_another_program_is_refused_untouched() {
 fn a_store_whose_pages_are_overwritten_is_called_damaged() {
     let place = place();
     {
-        let mut store = Store::open(&place.path).unwrap();
-        store.begin(&start("run-1"), &plan()).unwrap();
+        let mut store = begun(&place.path, &plan());
         store.finish(&end(StoppedBy::Blocks)).unwrap();
     }
     let mut bytes = std::fs::read(&place.path).unwrap();
@@ -210,8 +215,7 @@ fn a_store_whose_pages_are_overwritten_is_called_damaged() {
 #[test]
 fn two_runs_at_once_are_refused_and_the_first_is_named() {
     let place = place();
-    let mut first = Store::open(&place.path).unwrap();
-    first.begin(&start("run-1"), &plan()).unwrap();
+    let mut first = begun(&place.path, &plan());
     let mut second = Store::open(&place.path).unwrap();
     let refused = second.begin(&start("run-2"), &plan()).unwrap_err();
     if cfg!(unix) {
@@ -250,8 +254,7 @@ fn a_store_that_another_process_keeps_locked_is_reported_as_locked() {
 fn a_full_disk_is_reported_and_keeps_what_was_stored() {
     let place = place();
     let plan = plan();
-    let mut store = Store::open(&place.path).unwrap();
-    store.begin(&start("run-1"), &plan).unwrap();
+    let mut store = begun(&place.path, &plan);
     let pages: i64 = store
         .connection
         .pragma_query_value(None, "page_count", |row| row.get(0))
@@ -289,8 +292,7 @@ fn a_full_disk_is_reported_and_keeps_what_was_stored() {
 fn a_trial_is_stored_once_only() {
     let place = place();
     let plan = plan();
-    let mut store = Store::open(&place.path).unwrap();
-    store.begin(&start("run-1"), &plan).unwrap();
+    let mut store = begun(&place.path, &plan);
     let record = &records(&plan)[0];
     store.append(record).unwrap();
     assert!(matches!(
@@ -351,8 +353,7 @@ fn a_resumed_run_adds_up_its_sessions_and_counts_a_killed_one_by_its_trials() {
     let run = RunId::new("run-1").unwrap();
     let all = records(&plan);
     {
-        let mut store = Store::open(&place.path).unwrap();
-        store.begin(&start("run-1"), &plan).unwrap();
+        let mut store = begun(&place.path, &plan);
         store.append(&all[0]).unwrap();
         // Dropped without an end, as after `kill -9`.
     }
@@ -381,9 +382,8 @@ fn contents(folder: &Path) -> std::collections::BTreeMap<PathBuf, Vec<u8>> {
 }
 
 fn fill(path: &Path) {
-    let mut store = Store::open(path).unwrap();
     let plan = plan();
-    store.begin(&start("run-1"), &plan).unwrap();
+    let mut store = begun(path, &plan);
     for record in records(&plan) {
         store.append(&record).unwrap();
     }
@@ -412,9 +412,8 @@ fn whoever_reads_a_store_leaves_no_trace() {
 #[test]
 fn what_a_killed_run_stored_is_read_without_a_trace_too() {
     let place = place();
-    let mut store = Store::open(&place.path).unwrap();
     let plan = plan();
-    store.begin(&start("run-1"), &plan).unwrap();
+    let mut store = begun(&place.path, &plan);
     for record in records(&plan) {
         store.append(&record).unwrap();
     }

@@ -57,9 +57,10 @@ pub fn look(
     let base_call = base.change.changed(call.clone());
     let ((mut host, in_slices), facts, _) =
         at(cx, ask, &base.driver, &base.settings, |instance| {
-            let look = on_host(cx, ask, &base_call, instance, limit)?;
+            let mut tried = Tried::new(cx, ask, instance, limit);
+            let look = tried.on_host(&base_call)?;
             paths.extend(folders(&look.report));
-            let in_slices = stopped_on_host(cx, ask, &look, instance, limit)?;
+            let in_slices = tried.stopped_on_host(&look)?;
             Ok(((look, in_slices), paths.iter().cloned().collect()))
         })?;
     host.facts = facts;
@@ -77,7 +78,7 @@ pub fn look(
         let known = seen.and_then(|seen| seen.for_good(&host, TWICE_BELOW_NS));
         let look = match known {
             Some(look) => look,
-            None => inside(cx, ask, &call, instance, limit)?,
+            None => Tried::new(cx, ask, instance, limit).inside(&call)?,
         };
         Ok((look, paths.iter().cloned().collect()))
     })?;
@@ -104,32 +105,6 @@ pub fn look(
         cut_ns: None,
         in_slices,
     })
-}
-
-/// How the command can be cut on the host, tried by stopping it again and again.
-fn stopped_on_host(
-    cx: &Context<'_>,
-    ask: &Ask,
-    look: &Look,
-    instance: &mut dyn Instance,
-    limit: Duration,
-) -> Result<Result<InSlices, String>, Trouble> {
-    if ask.own.is_some() {
-        // Which of a container's settings take processor time away is the question.
-        return Ok(Err(
-            "is in a container of your own, whose limits slices would hide".to_owned(),
-        ));
-    }
-    let slices = match stoppable::cut(&look.report, &look.counters) {
-        Ok(slices) => slices,
-        Err(why) => return Ok(Err(why)),
-    };
-    let paused = CommandCall {
-        in_slices: Some(slices),
-        ..ask.call.clone()
-    };
-    let (report, _) = reported(cx, ask, "host", &paused, instance, limit)?;
-    Ok(stoppable::confirmed(&report, &look.report).map(|()| slices))
 }
 
 /// How it can be cut inside.
@@ -159,7 +134,7 @@ pub fn look_inside(cx: &Context<'_>, ask: &Ask) -> Result<Inside, Trouble> {
         ..ask.call.clone()
     };
     let (look, ..) = at(cx, ask, &ask.driver, &ask.settings, |instance| {
-        let look = match inside(cx, ask, &call, instance, limit) {
+        let look = match Tried::new(cx, ask, instance, limit).inside(&call) {
             Ok(look) => Inside::Ended(Box::new(look)),
             Err(Trouble::TooLong { .. }) => Inside::CutOff(limit.as_nanos() as u64),
             Err(other) => return Err(other),
@@ -358,141 +333,174 @@ fn asked(
     })
 }
 
-/// One run; `None` if it did not end in time.
-fn once(
-    cx: &Context<'_>,
-    place: &str,
-    call: &CommandCall,
-    instance: &mut dyn Instance,
-    limit: Duration,
-) -> Result<Outcome, Trouble> {
-    let request = Request::Run {
-        hold: false,
-        turns: None,
-        cpu: None,
-        trial: 0,
-        call: call.to_probe(),
-        target_ns: 0,
-        limit_ns: limit.as_nanos() as u64,
-        workdir: instance.workdir(),
-    };
-    match asked(cx, place, instance.channel(), &request, limit + GRACE)? {
-        Reply::Done { raw, .. } => Ok(Outcome::Completed(raw)),
-        Reply::Unavailable { reason, .. } => Ok(Outcome::Unavailable(reason)),
-        Reply::Failed { failure, .. } => Ok(Outcome::Failed(failure)),
-        _ => Err(agent(place, "its agent answered something else")),
-    }
-}
-
 fn probe(raw: &RawOutput) -> Option<(CommandReport, BTreeMap<String, f64>)> {
     let report: ProbeReport = serde_json::from_slice(&raw.stdout.0).ok()?;
     let counters = super::readings::counters_of(&report);
     Some((report.command?, counters))
 }
 
-/// The report of one run, whatever its exit status.
-fn reported(
-    cx: &Context<'_>,
-    ask: &Ask,
-    place: &str,
-    call: &CommandCall,
-    instance: &mut dyn Instance,
+/// The command on one side, as often as it is tried there.
+struct Tried<'a, 'b> {
+    cx: &'a Context<'b>,
+    ask: &'a Ask,
+    instance: &'a mut dyn Instance,
+    /// How long it may take each time.
     limit: Duration,
-) -> Result<(CommandReport, BTreeMap<String, f64>), Trouble> {
-    let proxied_before = proxied::on_processor_ns();
-    match once(cx, place, call, instance, limit)? {
-        Outcome::Completed(raw) => {
-            let (report, mut counters) =
-                probe(&raw).ok_or_else(|| agent(place, "its agent left no report"))?;
-            if let (Some(before), Some(after)) = (proxied_before, proxied::on_processor_ns()) {
-                counters.insert(
-                    counter::ENGINE_PROXY.to_owned(),
-                    after.saturating_sub(before) as f64,
-                );
-            }
-            Ok((report, counters))
-        }
-        Outcome::Unavailable(reason @ Reason::MissingTool(_)) => Err(Trouble::NotInside {
-            env: place.to_owned(),
-            why: absent(&reason),
-        }),
-        Outcome::Unavailable(reason) => Err(agent(place, absent(&reason))),
-        Outcome::Failed(tare_model::Failure::TimedOut { .. }) => Err(Trouble::TooLong {
-            place: if place == "host" {
-                "on the host".to_owned()
-            } else {
-                format!("in `{place}`")
-            },
-            limit_s: limit.as_secs(),
-            budget_s: ask.budget_ns / 1_000_000_000,
-        }),
-        Outcome::Failed(failure) => Err(agent(place, failed(&failure))),
-    }
 }
 
-fn on_host(
-    cx: &Context<'_>,
-    ask: &Ask,
-    call: &CommandCall,
-    instance: &mut dyn Instance,
-    limit: Duration,
-) -> Result<Look, Trouble> {
-    let place = ask.base().driver;
-    let (first, counters) = reported(cx, ask, &place, call, instance, limit)?;
-    if !first.exit.is_success() {
-        return Err(Trouble::FailsOnHost {
-            how: how(first.exit),
-            said: said(&first),
-            hint: meaning(&first, false),
-        });
+impl<'a, 'b> Tried<'a, 'b> {
+    fn new(
+        cx: &'a Context<'b>,
+        ask: &'a Ask,
+        instance: &'a mut dyn Instance,
+        limit: Duration,
+    ) -> Self {
+        Self {
+            cx,
+            ask,
+            instance,
+            limit,
+        }
     }
-    check_pick(ask, "on the host", &first)?;
-    if first.wall_ns > TWICE_BELOW_NS {
-        return Ok(Look {
-            wall_ns: first.wall_ns,
-            report: first,
+
+    /// One run; `None` if it did not end in time.
+    fn once(&mut self, place: &str, call: &CommandCall) -> Result<Outcome, Trouble> {
+        let request = Request::Run {
+            hold: false,
+            turns: None,
+            cpu: None,
+            trial: 0,
+            call: call.to_probe(),
+            target_ns: 0,
+            limit_ns: self.limit.as_nanos() as u64,
+            workdir: self.instance.workdir(),
+        };
+        match asked(
+            self.cx,
+            place,
+            self.instance.channel(),
+            &request,
+            self.limit + GRACE,
+        )? {
+            Reply::Done { raw, .. } => Ok(Outcome::Completed(raw)),
+            Reply::Unavailable { reason, .. } => Ok(Outcome::Unavailable(reason)),
+            Reply::Failed { failure, .. } => Ok(Outcome::Failed(failure)),
+            _ => Err(agent(place, "its agent answered something else")),
+        }
+    }
+
+    /// The report of one run, whatever its exit status.
+    fn reported(
+        &mut self,
+        place: &str,
+        call: &CommandCall,
+    ) -> Result<(CommandReport, BTreeMap<String, f64>), Trouble> {
+        let proxied_before = proxied::on_processor_ns();
+        match self.once(place, call)? {
+            Outcome::Completed(raw) => {
+                let (report, mut counters) =
+                    probe(&raw).ok_or_else(|| agent(place, "its agent left no report"))?;
+                if let (Some(before), Some(after)) = (proxied_before, proxied::on_processor_ns()) {
+                    counters.insert(
+                        counter::ENGINE_PROXY.to_owned(),
+                        after.saturating_sub(before) as f64,
+                    );
+                }
+                Ok((report, counters))
+            }
+            Outcome::Unavailable(reason @ Reason::MissingTool(_)) => Err(Trouble::NotInside {
+                env: place.to_owned(),
+                why: absent(&reason),
+            }),
+            Outcome::Unavailable(reason) => Err(agent(place, absent(&reason))),
+            Outcome::Failed(tare_model::Failure::TimedOut { .. }) => Err(Trouble::TooLong {
+                place: if place == "host" {
+                    "on the host".to_owned()
+                } else {
+                    format!("in `{place}`")
+                },
+                limit_s: self.limit.as_secs(),
+                budget_s: self.ask.budget_ns / 1_000_000_000,
+            }),
+            Outcome::Failed(failure) => Err(agent(place, failed(&failure))),
+        }
+    }
+
+    fn on_host(&mut self, call: &CommandCall) -> Result<Look, Trouble> {
+        let ask = self.ask;
+        let place = ask.base().driver;
+        let (first, counters) = self.reported(&place, call)?;
+        if !first.exit.is_success() {
+            return Err(Trouble::FailsOnHost {
+                how: how(first.exit),
+                said: said(&first),
+                hint: meaning(&first, false),
+            });
+        }
+        check_pick(ask, "on the host", &first)?;
+        if first.wall_ns > TWICE_BELOW_NS {
+            return Ok(Look {
+                wall_ns: first.wall_ns,
+                report: first,
+                counters,
+                facts: Facts::new(),
+            });
+        }
+        let (second, counters) = self.reported(&place, call)?;
+        if !second.exit.is_success() {
+            return Err(Trouble::FailsAgain {
+                how: how(second.exit),
+                said: said(&second),
+            });
+        }
+        Ok(Look {
+            wall_ns: first.wall_ns.min(second.wall_ns),
+            report: second,
             counters,
             facts: Facts::new(),
-        });
+        })
     }
-    let (second, counters) = reported(cx, ask, &place, call, instance, limit)?;
-    if !second.exit.is_success() {
-        return Err(Trouble::FailsAgain {
-            how: how(second.exit),
-            said: said(&second),
-        });
-    }
-    Ok(Look {
-        wall_ns: first.wall_ns.min(second.wall_ns),
-        report: second,
-        counters,
-        facts: Facts::new(),
-    })
-}
 
-fn inside(
-    cx: &Context<'_>,
-    ask: &Ask,
-    call: &CommandCall,
-    instance: &mut dyn Instance,
-    limit: Duration,
-) -> Result<Look, Trouble> {
-    let (report, counters) = reported(cx, ask, &ask.driver, call, instance, limit)?;
-    if !report.exit.is_success() {
-        return Err(Trouble::FailsInside {
-            env: ask.driver.clone(),
-            how: how(report.exit),
-            said: said(&report),
-            hint: meaning(&report, true),
-        });
+    /// How the command can be cut on the host, tried by stopping it again and again.
+    fn stopped_on_host(&mut self, look: &Look) -> Result<Result<InSlices, String>, Trouble> {
+        let ask = self.ask;
+        if ask.own.is_some() {
+            // Which of a container's settings take processor time away is the question.
+            return Ok(Err(
+                "is in a container of your own, whose limits slices would hide".to_owned(),
+            ));
+        }
+        let slices = match stoppable::cut(&look.report, &look.counters) {
+            Ok(slices) => slices,
+            Err(why) => return Ok(Err(why)),
+        };
+        let paused = CommandCall {
+            in_slices: Some(slices),
+            ..ask.call.clone()
+        };
+        let (report, _) = self.reported("host", &paused)?;
+        Ok(stoppable::confirmed(&report, &look.report).map(|()| slices))
     }
-    check_pick(ask, "inside", &report)?;
-    Ok(Look {
-        wall_ns: report.wall_ns,
-        report,
-        counters,
-        facts: Facts::new(),
-    })
+
+    fn inside(&mut self, call: &CommandCall) -> Result<Look, Trouble> {
+        let ask = self.ask;
+        let (report, counters) = self.reported(&ask.driver, call)?;
+        if !report.exit.is_success() {
+            return Err(Trouble::FailsInside {
+                env: ask.driver.clone(),
+                how: how(report.exit),
+                said: said(&report),
+                hint: meaning(&report, true),
+            });
+        }
+        check_pick(ask, "inside", &report)?;
+        Ok(Look {
+            wall_ns: report.wall_ns,
+            report,
+            counters,
+            facts: Facts::new(),
+        })
+    }
 }
 
 /// Whether the number that is wanted is in the output.

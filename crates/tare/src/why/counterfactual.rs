@@ -358,12 +358,7 @@ mod tests {
     use tare_model::command::Stdout;
 
     fn interval_of(low: f64, point: f64, high: f64) -> Interval {
-        Interval {
-            point,
-            low,
-            high,
-            level: 0.95,
-        }
+        Interval::new(low, point, high, 0.95)
     }
 
     #[test]

@@ -212,6 +212,18 @@ mod tests {
         steps.iter().map(|step| step.title.as_str()).collect()
     }
 
+    /// A driver takes the settings of every step.
+    #[track_caller]
+    fn assert_taken(driver: &str, steps: &[Step]) {
+        let driver = crate::env::find(driver).unwrap();
+        for step in steps {
+            let arm = tare_model::ArmId::new("x").unwrap();
+            if let Err(error) = driver.configure(arm, &step.settings) {
+                panic!("{step:?}: {error}");
+            }
+        }
+    }
+
     #[test]
     fn dockers_steps_end_with_what_the_user_set_and_the_quota_last() {
         let settings = Params::new()
@@ -229,12 +241,7 @@ mod tests {
         );
         assert_eq!(steps[0].settings.text("network"), Some("host"));
         assert_eq!(steps[1].settings.value("seccomp"), None);
-        for step in &steps {
-            crate::env::find("docker")
-                .unwrap()
-                .configure(tare_model::ArmId::new("x").unwrap(), &step.settings)
-                .unwrap_or_else(|error| panic!("{}: {error}", step.title));
-        }
+        assert_taken("docker", &steps);
     }
 
     #[test]
@@ -247,11 +254,8 @@ mod tests {
         for step in &steps {
             let has = |name: &str| step.settings.value(name).is_some();
             assert_eq!(has("entry"), has("stop_after"), "{step:?}");
-            crate::env::find("docker")
-                .unwrap()
-                .configure(tare_model::ArmId::new("x").unwrap(), &step.settings)
-                .unwrap_or_else(|error| panic!("{}: {error}", step.title));
         }
+        assert_taken("docker", &steps);
         assert!(
             steps
                 .iter()
@@ -271,12 +275,7 @@ mod tests {
         ] {
             let steps = steps("container", &settings, &Facts::new());
             assert_eq!(steps.last().unwrap().settings, settings);
-            for step in &steps {
-                crate::env::find("container")
-                    .unwrap()
-                    .configure(tare_model::ArmId::new("x").unwrap(), &step.settings)
-                    .unwrap_or_else(|error| panic!("{settings:?} {}: {error}", step.title));
-            }
+            assert_taken("container", &steps);
         }
     }
 
@@ -297,11 +296,8 @@ mod tests {
                 for name in ["runtime", "spec"] {
                     assert_eq!(step.settings.value(name), settings.value(name));
                 }
-                crate::env::find("oci")
-                    .unwrap()
-                    .configure(tare_model::ArmId::new("x").unwrap(), &step.settings)
-                    .unwrap_or_else(|error| panic!("{settings:?} {}: {error}", step.title));
             }
+            assert_taken("oci", &steps);
         }
     }
 

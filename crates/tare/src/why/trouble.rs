@@ -323,43 +323,30 @@ mod tests {
 
     #[test]
     fn what_a_program_says_leads_to_what_helps() {
-        for (exit, stderr, inside, word) in [
+        let failed = [
             (
-                Exit::Code(1),
                 "stty: 'standard input': Inappropriate ioctl for device",
                 false,
                 "terminal",
             ),
-            (Exit::Signal(9), "", true, "memory"),
+            ("curl: (7) Connection refused", true, "network=host"),
             (
-                Exit::Code(1),
-                "curl: (7) Connection refused",
-                true,
-                "network=host",
-            ),
-            (
-                Exit::Code(1),
                 "OSError: [Errno 30] Read-only file system: '/usr/x'",
                 true,
                 "working directory",
             ),
+            ("mbind: Operation not permitted", true, "seccomp"),
+            ("EOFError: EOF when reading a line", false, "standard input"),
+        ];
+        let failed = failed.map(|(stderr, inside, word)| (Exit::Code(1), stderr, inside, word));
+        let others = [
+            (Exit::Signal(9), "", true, "memory"),
             (Exit::Signal(7), "", true, "shm"),
-            (
-                Exit::Code(1),
-                "mbind: Operation not permitted",
-                true,
-                "seccomp",
-            ),
             (Exit::Code(127), "sh: 1: x: not found", true, "binds"),
-            (
-                Exit::Code(1),
-                "EOFError: EOF when reading a line",
-                false,
-                "standard input",
-            ),
             (Exit::Code(3), "", false, "status 0"),
             (Exit::Code(4), "no licence", true, "another machine"),
-        ] {
+        ];
+        for (exit, stderr, inside, word) in failed.into_iter().chain(others) {
             let report = report(exit, stderr);
             let hint = meaning(&report, inside).unwrap();
             assert!(hint.contains(word), "{stderr}: {hint}");

@@ -107,15 +107,8 @@ pub(crate) mod tests {
     /// The raw output of a trial in which a program printed `stdout` and exited with `code`.
     pub(crate) fn raw(code: i32, stdout: &[u8], stderr: &[u8]) -> RawOutput {
         let report = ProbeReport {
-            probe: "command".into(),
-            revision: 1,
-            series: Vec::new(),
-            unavailable: BTreeMap::new(),
-            checksum: None,
             canary_ns: [5e6, 5e6],
             elapsed_ns: 1_000_000,
-            counters: BTreeMap::new(),
-            timer: BTreeMap::new(),
             command: Some(CommandReport {
                 argv: vec!["tool".into()],
                 program: "/usr/bin/tool".into(),
@@ -132,9 +125,7 @@ pub(crate) mod tests {
                 pick: None,
                 tolerated: Vec::new(),
             }),
-            span: None,
-            sliced: None,
-            timed_ns: None,
+            ..ProbeReport::empty("command", 1)
         };
         RawOutput::of_probe(serde_json::to_vec(&report).unwrap())
     }

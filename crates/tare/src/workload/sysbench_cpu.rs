@@ -8,7 +8,7 @@
 use tare_model::{Params, Path, RawOutput, Recipe, Sample, metrics};
 
 use super::declared::declared;
-use super::sysbench_output::{recipe, tool, totals};
+use super::sysbench_output::{read, recipe, tool};
 use super::tool_text::{after, agreeing, garbled, number, whole};
 use super::{DecodeError, ParamError, Tool, Workload, command_output};
 
@@ -47,9 +47,7 @@ impl Workload for SysbenchCpu {
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let report = command_output::report(raw)?;
-        let text = command_output::stdout(&report);
-        let totals = totals(&text)?;
+        let (text, totals) = read(raw)?;
         if !(text.contains("CPU speed:") || text.contains("Prime") || text.contains("prime number"))
         {
             return Err(garbled("sysbench", "it is not the test of the processor"));

@@ -11,7 +11,7 @@
 use tare_model::{CommandCall, Params, Path, RawOutput, Recipe, Sample, metrics};
 
 use super::declared::declared;
-use super::sysbench_output::{Totals, common, tool, totals};
+use super::sysbench_output::{Totals, common, read, tool};
 use super::tool_text::{after, garbled, leading_number, text, whole};
 use super::{DecodeError, ParamError, Tool, Workload, command_output};
 
@@ -77,9 +77,7 @@ impl Workload for SysbenchFileio {
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let report = command_output::report(raw)?;
-        let text = command_output::stdout(&report);
-        let totals = totals(&text)?;
+        let (text, totals) = read(raw)?;
         let mut samples = Vec::new();
         for (metric, rate) in [READ, WRITE, SYNC].iter().zip(rates(&text, &totals)?) {
             if rate != 0.0 {

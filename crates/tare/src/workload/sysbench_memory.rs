@@ -10,7 +10,7 @@
 use tare_model::{Params, Path, RawOutput, Recipe, Sample, metrics};
 
 use super::declared::declared;
-use super::sysbench_output::{recipe, tool, totals};
+use super::sysbench_output::{read, recipe, tool};
 use super::tool_text::{MIB, after, agreeing, garbled, leading_number, text, whole};
 use super::{DecodeError, ParamError, Tool, Workload, command_output};
 
@@ -60,9 +60,7 @@ impl Workload for SysbenchMemory {
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let report = command_output::report(raw)?;
-        let text = command_output::stdout(&report);
-        let totals = totals(&text)?;
+        let (text, totals) = read(raw)?;
         let transferred = transferred(&text)?;
         let operations = ["Total operations:", "Operations performed:"]
             .iter()

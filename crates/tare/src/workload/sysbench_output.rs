@@ -8,10 +8,10 @@
 //! What it cannot see: the distribution of latencies, of which only a percentile is printed, in milliseconds.
 //! This file is no workload.
 
-use tare_model::{CommandCall, Params, Recipe};
+use tare_model::{CommandCall, Params, RawOutput, Recipe};
 
 use super::tool_text::{after, garbled, leading_number, whole};
-use super::{DecodeError, Tool};
+use super::{DecodeError, Tool, command_output};
 
 /// What is printed for every test.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,11 +31,18 @@ impl Totals {
     }
 }
 
-/// Reads the totals.
+/// What it printed, and its totals.
 ///
 /// # Errors
 /// `Garbled` where one of them is missing, no number or zero.
-pub fn totals(text: &str) -> Result<Totals, DecodeError> {
+pub fn read(raw: &RawOutput) -> Result<(String, Totals), DecodeError> {
+    let report = command_output::report(raw)?;
+    let text = command_output::stdout(&report);
+    let totals = totals(&text)?;
+    Ok((text, totals))
+}
+
+fn totals(text: &str) -> Result<Totals, DecodeError> {
     if let Some(line) = text
         .lines()
         .map(str::trim)

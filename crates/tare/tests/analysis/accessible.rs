@@ -5,7 +5,6 @@
 //! browser complain.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use tare::analyze::analyze;
 use tare::report::html;
@@ -16,6 +15,9 @@ use super::snapshots::{hostile, ordinary, unavailable};
 
 #[path = "../../../tare-agent/tests/common/skip.rs"]
 pub(crate) mod skip;
+
+#[path = "../common/browser.rs"]
+mod browser;
 
 const CHECKS: &str = include_str!("accessible.js");
 
@@ -112,21 +114,12 @@ fn on_a_phone(page: &str) -> String {
 
 /// The document of a file in a browser of this width, and what the browser complained of; `None` where there is no browser.
 fn opened(file: &Path, profile: &Path, width: u32) -> Option<[String; 2]> {
-    let output = Command::new("chromium")
-        .args(["--headless=new", "--no-sandbox", "--disable-gpu"])
-        .args(["--enable-logging=stderr", "--dump-dom"])
-        // Time that passes only while there is nothing to do: what a page does later is waited for.
-        .arg("--virtual-time-budget=30000")
-        .arg(format!("--window-size={width},900"))
-        .arg(format!("--user-data-dir={}", profile.display()))
-        .arg(format!("file://{}", file.display()))
-        .stdin(Stdio::null())
-        .output();
-    let Ok(output) = output else {
+    // Time that passes only while there is nothing to do: what a page does later is waited for.
+    let opened = browser::opened(file, profile, width, &["--virtual-time-budget=30000"]);
+    if opened.is_none() {
         skip::skip("chromium", "the program `chromium` is not installed");
-        return None;
-    };
-    Some([output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+    }
+    opened
 }
 
 /// What the checks say in a browser of this width; `None` where there is no browser.

@@ -34,31 +34,30 @@ fn six(verdict: Verdict) -> Dossier {
     dossier
 }
 
+#[track_caller]
+fn assert_says(text: &str, part: &str) {
+    assert!(text.contains(part), "{part} is not in: {text}");
+}
+
 #[test]
 fn what_is_open_is_never_told_as_no_cost() {
     let dossier = six(Verdict::Inconclusive);
     let arm = dossier.cells[0].arm.clone();
     let drawn = brief(&dossier, WIDE).replace('\u{a0}', " ");
     let answer = line(&drawn, &format!("{arm}: "));
-    assert!(answer.contains("no cost is shown"), "{answer}");
-    assert!(answer.contains("6 of 6 are open"), "{answer}");
+    assert_says(answer, "no cost is shown");
+    assert_says(answer, "6 of 6 are open");
     // The widest of them, with both of its ends.
-    assert!(
-        answer.contains("size=5 (between 5.0 % less and 6.2 times as much)"),
-        "{answer}"
-    );
+    assert_says(answer, "size=5 (between 5.0 % less and 6.2 times as much)");
     assert!(
         !drawn.contains("costs nothing that this run could see"),
         "{drawn}"
     );
-    assert!(drawn.contains("--resume"), "{drawn}");
+    assert_says(&drawn, "--resume");
     let dossier = six(Verdict::Equivalent);
     let drawn = brief(&dossier, WIDE);
     let answer = line(&drawn, &format!("{arm} "));
-    assert!(
-        answer.contains("costs nothing that this run could see"),
-        "{answer}"
-    );
+    assert_says(answer, "costs nothing that this run could see");
     assert!(!drawn.contains("--resume"), "{drawn}");
 }
 
@@ -73,10 +72,7 @@ fn too_few_blocks_for_so_many_metrics_are_said_once_and_not_in_each_row() {
     let rows = &drawn[drawn.find("box against host").unwrap()..];
     assert!(!line(rows, "▲ cpu integer").contains('?'), "{rows}");
     let answer = line(&drawn, "box costs");
-    assert!(
-        answer.contains("cannot tell a single difference from chance"),
-        "{answer}"
-    );
+    assert_says(answer, "cannot tell a single difference from chance");
     assert!(!drawn.contains("“?”"), "{drawn}");
 }
 
@@ -93,14 +89,8 @@ fn a_start_is_told_by_what_it_adds_and_not_by_how_many_times_a_process_it_takes(
     }
     let drawn = brief(&dossier, WIDE).replace('\u{a0}', " ");
     let answer = line(&drawn, &format!("{arm} costs"));
-    assert!(
-        answer.contains("costs nothing beside its start"),
-        "{answer}"
-    );
-    assert!(
-        answer.contains("Each start adds 110 ms (start up total"),
-        "{answer}"
-    );
+    assert_says(answer, "costs nothing beside its start");
+    assert_says(answer, "Each start adds 110 ms (start up total");
     assert!(!answer.contains("times"), "{answer}");
 }
 
@@ -110,10 +100,10 @@ fn too_few_blocks_are_an_answer_with_the_values_and_a_way_on() {
     let dossier = plan.dossier();
     let style = Style { width: 80, ..WIDE };
     let drawn = brief(&dossier, style).replace('\n', " ");
-    assert!(drawn.contains("docker: nothing is decided yet"), "{drawn}");
-    assert!(drawn.contains("which takes 6"), "{drawn}");
-    assert!(drawn.contains("values: host → docker"), "{drawn}");
-    assert!(drawn.contains("adds blocks;"), "{drawn}");
+    assert_says(&drawn, "docker: nothing is decided yet");
+    assert_says(&drawn, "which takes 6");
+    assert_says(&drawn, "values: host → docker");
+    assert_says(&drawn, "adds blocks;");
     let cell = dossier.cells.iter().find(|cell| cell.arm == "docker");
     let value = cell.and_then(|cell| cell.env).unwrap().point;
     assert!(
@@ -136,7 +126,7 @@ fn a_rate_that_falls_gives_less_and_does_not_cost_more() {
     // Whoever was compared with nobody has no answer.
     assert!(!drawn.contains("nothing could be compared"), "{drawn}");
     let time = line(docker, "syscall getppid");
-    assert!(time.contains("costs 1"), "{time}");
+    assert_says(time, "costs 1");
 }
 
 #[test]
@@ -146,14 +136,11 @@ fn the_baseline_against_itself_says_what_it_means() {
         line(&drawn, "How far to trust it: ").to_owned()
     };
     let quiet = trust(ordinary());
-    assert!(
-        quiet.contains("where nothing differs: no false alarm in"),
-        "{quiet}"
-    );
-    assert!(quiet.contains("shown to be equal"), "{quiet}");
+    assert_says(&quiet, "where nothing differs: no false alarm in");
+    assert_says(&quiet, "shown to be equal");
     let noisy = trust(ordinary().trial_noise(0.3));
-    assert!(noisy.contains("none shown to be equal"), "{noisy}");
-    assert!(noisy.contains("more blocks"), "{noisy}");
+    assert_says(&noisy, "none shown to be equal");
+    assert_says(&noisy, "more blocks");
 }
 
 #[test]

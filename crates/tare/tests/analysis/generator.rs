@@ -271,10 +271,7 @@ impl Plan {
         let series = series.collect();
         let canary = 5e6 * (0.001 * noise.normal()).exp();
         ProbeReport {
-            probe: workload.to_owned(),
-            revision: 3,
             series,
-            unavailable: BTreeMap::new(),
             checksum: Some("00c0ffee00c0ffee".to_owned()),
             canary_ns: [canary, canary * 1.2],
             elapsed_ns: 110_000_000,
@@ -287,10 +284,7 @@ impl Plan {
                 ("cost_ns".to_owned(), 25.0),
                 ("resolution_ns".to_owned(), 1.0),
             ]),
-            command: None,
-            span: None,
-            sliced: None,
-            timed_ns: None,
+            ..ProbeReport::empty(workload, 3)
         }
     }
 }
@@ -349,6 +343,11 @@ pub(crate) fn rewrite(
 /// Whether a trial is of this arm.
 pub(crate) fn of(arm: &'static str) -> impl Fn(&Trial) -> bool {
     move |trial| trial.cell.arm.as_str() == arm
+}
+
+/// Whether a trial is of this arm and block.
+pub(crate) fn in_block(arm: &'static str, block: u32) -> impl Fn(&Trial) -> bool {
+    move |trial| of(arm)(trial) && trial.block == block
 }
 
 /// The one cell of this arm and metric.

@@ -38,54 +38,6 @@ at = "Table 1"
 quantity = "compute"
 arm = "docker"
 
-[[claim]]
-id = "compute-is-free"
-published = "Computing costs nothing."
-at = "conclusion 1"
-rule = { kind = "cost", quantity = "compute", arm = "docker", at_least = 0.98, at_most = 1.02 }
-
-[[claim]]
-id = "calls-are-free"
-published = "System calls cost nothing."
-at = "conclusion 1"
-rule = { kind = "cost", quantity = "kernel", arm = "docker", at_most = 1.02 }
-
-[[claim]]
-id = "streams-halve"
-published = "The network is half as fast."
-at = "conclusion 2"
-rule = { kind = "cost", quantity = "stream", arm = "docker", at_least = 1.9, at_most = 2.2 }
-
-[[claim]]
-id = "most-is-free"
-published = "Most of it costs nothing."
-at = "conclusion 3"
-rule = { kind = "most", quantities = ["compute", "kernel", "stream"], arm = "docker", at_most = 1.02 }
-
-[[claim]]
-id = "all-is-dear"
-published = "All of it costs more."
-at = "conclusion 3"
-rule = { kind = "all", quantities = ["kernel", "stream"], arm = "docker", at_least = 1.05 }
-
-[[claim]]
-id = "container-is-dearer"
-published = "The container's system calls cost more than Docker's."
-at = "conclusion 4"
-rule = { kind = "between", quantity = "kernel", arm = "container", other = "docker", at_least = 1.0 }
-
-[[claim]]
-id = "several"
-published = "Two instances take twice as long."
-at = "conclusion 4"
-rule = { kind = "growth", quantity = "compute", arm = "docker", instances = 2, at_least = 2.0 }
-
-[[claim]]
-id = "another-system"
-published = "It is worse on another system."
-at = "conclusion 5"
-rule = { kind = "not-testable", because = "that system is not here" }
-
 [[mistake]]
 what = "Means were given without any spread."
 here = "Every value has an interval."
@@ -101,6 +53,66 @@ rows = ["compute", "stream"]
 columns = [{ label = "host", arm = "host" }, { label = "container", arm = "container" }, { label = "Docker", arm = "docker" }]
 "#;
 
+/// Claims: what each is called, what was published and where, and the rule that it says.
+const CLAIMS: [[&str; 4]; 8] = [
+    [
+        "compute-is-free",
+        "Computing costs nothing.",
+        "conclusion 1",
+        r#"{ kind = "cost", quantity = "compute", arm = "docker", at_least = 0.98, at_most = 1.02 }"#,
+    ],
+    [
+        "calls-are-free",
+        "System calls cost nothing.",
+        "conclusion 1",
+        r#"{ kind = "cost", quantity = "kernel", arm = "docker", at_most = 1.02 }"#,
+    ],
+    [
+        "streams-halve",
+        "The network is half as fast.",
+        "conclusion 2",
+        r#"{ kind = "cost", quantity = "stream", arm = "docker", at_least = 1.9, at_most = 2.2 }"#,
+    ],
+    [
+        "most-is-free",
+        "Most of it costs nothing.",
+        "conclusion 3",
+        r#"{ kind = "most", quantities = ["compute", "kernel", "stream"], arm = "docker", at_most = 1.02 }"#,
+    ],
+    [
+        "all-is-dear",
+        "All of it costs more.",
+        "conclusion 3",
+        r#"{ kind = "all", quantities = ["kernel", "stream"], arm = "docker", at_least = 1.05 }"#,
+    ],
+    [
+        "container-is-dearer",
+        "The container's system calls cost more than Docker's.",
+        "conclusion 4",
+        r#"{ kind = "between", quantity = "kernel", arm = "container", other = "docker", at_least = 1.0 }"#,
+    ],
+    [
+        "several",
+        "Two instances take twice as long.",
+        "conclusion 4",
+        r#"{ kind = "growth", quantity = "compute", arm = "docker", instances = 2, at_least = 2.0 }"#,
+    ],
+    [
+        "another-system",
+        "It is worse on another system.",
+        "conclusion 5",
+        r#"{ kind = "not-testable", because = "that system is not here" }"#,
+    ],
+];
+
+/// The publication with its claims.
+fn publication() -> Publication {
+    let claims = CLAIMS.map(|[id, published, at, rule]| {
+        format!("[[claim]]\nid = {id:?}\npublished = {published:?}\nat = {at:?}\nrule = {rule}\n")
+    });
+    toml::from_str(&(PUBLICATION.to_owned() + &claims.concat())).unwrap()
+}
+
 pub(crate) fn dossier() -> Dossier {
     dossier_of(|_| {})
 }
@@ -115,8 +127,7 @@ fn dossier_of(change: impl FnOnce(&mut RunData)) -> Dossier {
         .with("docker", "syscall.getppid.time", Effect::Times(1.5))
         .with("docker", "net.tcp.throughput", Effect::Times(2.05))
         .run();
-    let publication: Publication = toml::from_str(PUBLICATION).unwrap();
-    run.head.study.publication = Some(publication);
+    run.head.study.publication = Some(publication());
     change(&mut run);
     analyze(&run, &find)
 }

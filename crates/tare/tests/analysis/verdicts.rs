@@ -2,15 +2,22 @@
 
 use tare::analyze::{RunData, analyze};
 use tare::report::terminal::{Style, table};
+use tare_model::dossier::DossierCell;
 use tare_model::study::A_PRIME;
 use tare_model::{
     Absence, Better, CheckResult, Failure, Outcome, ProbeReport, Reason, Sliced, Trial, Verdict,
 };
 
-use super::generator::{Effect, Plan, cell, facts_of, find, has, of, rewrite};
+use super::generator::{Effect, Plan, cell, facts_of, find, has, in_block, of, rewrite};
 
 const INTEGER: &str = "cpu.integer.time";
 const SYSCALL: &str = "syscall.getppid.time";
+
+/// The cell in which this effect was planted.
+fn affected(plan: Plan, effect: Effect) -> DossierCell {
+    let dossier = plan.with("box", INTEGER, effect).dossier();
+    cell(&dossier, "box", INTEGER).clone()
+}
 
 #[test]
 fn nothing_planted_is_equivalent() {
@@ -25,9 +32,7 @@ fn nothing_planted_is_equivalent() {
 
 #[test]
 fn ten_per_cent_are_a_material_cost_with_the_truth_in_the_interval() {
-    let plan = Plan::default().with("box", INTEGER, Effect::Times(1.10));
-    let dossier = plan.dossier();
-    let cell = cell(&dossier, "box", INTEGER);
+    let cell = affected(Plan::default(), Effect::Times(1.10));
     assert_eq!(cell.verdict, Verdict::MaterialCost);
     let ratio = cell.ratio.unwrap();
     assert!(ratio.low < 1.10 && 1.10 < ratio.high, "{ratio:?}");
@@ -40,18 +45,14 @@ fn ten_per_cent_are_a_material_cost_with_the_truth_in_the_interval() {
 #[test]
 fn a_real_cost_below_the_margin_is_negligible() {
     let quiet = Plan::default().trial_noise(0.001);
-    let dossier = quiet.with("box", INTEGER, Effect::Times(1.015)).dossier();
-    assert_eq!(
-        cell(&dossier, "box", INTEGER).verdict,
-        Verdict::NegligibleCost
-    );
+    let cell = affected(quiet, Effect::Times(1.015));
+    assert_eq!(cell.verdict, Verdict::NegligibleCost);
 }
 
 #[test]
 fn one_and_a_half_per_cent_in_noise_are_undecided_and_say_what_could_be_seen() {
     let noisy = Plan::default().trial_noise(0.05).blocks(10);
-    let dossier = noisy.with("box", INTEGER, Effect::Times(1.015)).dossier();
-    let cell = cell(&dossier, "box", INTEGER);
+    let cell = affected(noisy, Effect::Times(1.015));
     assert_eq!(cell.verdict, Verdict::Inconclusive);
     let seen = cell.mde.unwrap();
     assert!(seen > 0.03, "{seen}");
@@ -60,10 +61,7 @@ fn one_and_a_half_per_cent_in_noise_are_undecided_and_say_what_could_be_seen() {
 
 #[test]
 fn a_gain_is_a_gain_and_its_difference_negative() {
-    let dossier = Plan::default()
-        .with("box", INTEGER, Effect::Times(0.8))
-        .dossier();
-    let cell = cell(&dossier, "box", INTEGER);
+    let cell = affected(Plan::default(), Effect::Times(0.8));
     assert_eq!(cell.verdict, Verdict::MaterialGain);
     let difference = cell.difference.unwrap();
     assert!(difference.high < 0.0, "{difference:?}");
@@ -104,16 +102,11 @@ fn a_rate_that_falls_is_a_cost() {
 
 #[test]
 fn an_effect_on_the_best_value_alone_shows_in_the_floor_and_nowhere_else() {
-    let plan = Plan::default().trial_noise(0.004);
-    let dossier = plan.with("box", INTEGER, Effect::Floor(0.9)).dossier();
-    let cell = cell(&dossier, "box", INTEGER);
+    let plan = || Plan::default().trial_noise(0.004);
+    let cell = affected(plan(), Effect::Floor(0.9));
     assert_eq!(cell.verdict, Verdict::Equivalent);
     assert!(cell.floor.unwrap().high < 0.95, "{:?}", cell.floor);
-    let plan = Plan::default().trial_noise(0.004);
-    let dossier = plan
-        .with("box", INTEGER, Effect::AllButFloor(1.1))
-        .dossier();
-    let cell = self::cell(&dossier, "box", INTEGER);
+    let cell = affected(plan(), Effect::AllButFloor(1.1));
     assert_eq!(cell.verdict, Verdict::MaterialCost);
     let floor = cell.floor.unwrap();
     assert!(floor.low < 1.0 && 1.0 < floor.high, "{floor:?}");
@@ -122,8 +115,7 @@ fn an_effect_on_the_best_value_alone_shows_in_the_floor_and_nowhere_else() {
 #[test]
 fn a_drifting_effect_is_told_and_never_equivalent() {
     let plan = Plan::default().trial_noise(0.0005);
-    let dossier = plan.with("box", INTEGER, Effect::Drift(1.0006)).dossier();
-    let cell = cell(&dossier, "box", INTEGER);
+    let cell = &affected(plan, Effect::Drift(1.0006));
     assert!(has(cell, "drifting-effect"), "{:?}", cell.flags);
     assert!(
         ![
@@ -141,9 +133,7 @@ fn a_drifting_effect_is_told_and_never_equivalent() {
 
 #[test]
 fn one_block_is_too_few_and_still_has_its_values() {
-    let plan = Plan::default().blocks(1);
-    let dossier = plan.with("box", INTEGER, Effect::Times(3.0)).dossier();
-    let cell = cell(&dossier, "box", INTEGER);
+    let cell = &affected(Plan::default().blocks(1), Effect::Times(3.0));
     assert_eq!(cell.verdict, Verdict::Inconclusive);
     assert!(has(cell, "too-few-blocks"));
     assert_eq!((cell.ratio, cell.difference, cell.mde), (None, None, None));
@@ -217,11 +207,9 @@ fn an_arm_that_is_not_available_has_a_reason_and_a_fix_and_no_cells() {
 #[test]
 fn another_checksum_voids_the_cell_and_is_listed() {
     let mut run = Plan::default().run();
-    rewrite(
-        &mut run,
-        |trial| of("box")(trial) && trial.block == 4,
-        |report| report.checksum = Some("bad".to_owned()),
-    );
+    rewrite(&mut run, in_block("box", 4), |report| {
+        report.checksum = Some("bad".to_owned());
+    });
     let dossier = analyze(&run, &find);
     let cell = cell(&dossier, "box", INTEGER);
     assert_eq!((cell.n_blocks, cell.ratio), (0, None));
@@ -240,11 +228,9 @@ fn another_checksum_voids_the_cell_and_is_listed() {
 fn a_clock_that_runs_against_the_hosts_voids_its_trial_unless_it_is_the_hosts() {
     let mut run = Plan::default().run();
     // The worker claims to have taken longer than the host waited for it.
-    rewrite(
-        &mut run,
-        |trial| of("box")(trial) && trial.block == 2,
-        |report| report.elapsed_ns *= 2,
-    );
+    rewrite(&mut run, in_block("box", 2), |report| {
+        report.elapsed_ns *= 2;
+    });
     // The worker stood still for ten seconds, by its own clock for none.
     for data in &mut run.trials {
         if of("box")(&data.trial) && data.trial.block == 3 {
@@ -265,11 +251,7 @@ fn a_clock_that_runs_against_the_hosts_voids_its_trial_unless_it_is_the_hosts() 
 #[test]
 fn output_that_cannot_be_read_is_a_failure_of_its_trial() {
     let mut run = Plan::default().run();
-    rewrite(
-        &mut run,
-        |trial| of("box")(trial) && trial.block == 0,
-        |report| report.series.clear(),
-    );
+    rewrite(&mut run, in_block("box", 0), |report| report.series.clear());
     let dossier = analyze(&run, &find);
     assert_eq!(cell(&dossier, "box", INTEGER).n_blocks, 19);
     assert_eq!(dossier.failures[0].trials, 1);
@@ -476,7 +458,7 @@ fn more_false_alarms_than_chance_gives_are_said_aloud() {
 #[test]
 fn heavy_tails_are_told_with_the_mean_beside() {
     let mut run = Plan::default().run();
-    longer(&mut run, 3.0, |trial| of("box")(trial) && trial.block == 3);
+    longer(&mut run, 3.0, in_block("box", 3));
     let dossier = analyze(&run, &find);
     let cell = cell(&dossier, "box", INTEGER);
     assert!(has(cell, "tails"), "{:?}", cell.flags);

@@ -177,7 +177,7 @@ fn numbers_that_mean_nothing_are_refused_with_the_options_name() {
     }
     // A run that goes on has its study already.
     let ended = product.run(["run", "--resume", "--blocks", "3"]).expect(2);
-    assert!(ended.stderr.contains("cannot be used with"), "{ended}");
+    ended.complains("cannot be used with");
     assert!(!product.home().exists());
 }
 
@@ -192,7 +192,7 @@ fn a_budget_too_small_for_one_block_still_gives_one_block() {
     // What would do is said before anything is measured.
     let told = "warning: 1.00 ms hold about 0 of the ";
     assert!(ended.stderr.contains(told), "{ended}");
-    assert!(ended.stderr.contains("`--budget "), "{ended}");
+    ended.complains("`--budget ");
     let dossier = ended.json();
     assert_eq!(dossier["stopped_by"], "budget");
     assert_eq!(dossier["cost"]["trials"], 4);
@@ -229,10 +229,7 @@ fn an_engine_that_was_asked_for_and_is_not_there_is_an_error_with_a_hint() {
     let product = Product::new();
     let arguments = words("run --env docker --workload getppid --blocks 1");
     let ended = without_docker(&product, arguments, 3);
-    assert!(
-        ended.stderr.contains("`docker` could not be started"),
-        "{ended}"
-    );
+    ended.complains("`docker` could not be started");
     assert!(!ended.hint().is_empty());
     assert_eq!(ended.stdout, "");
     product.assert_nothing_left();
@@ -243,10 +240,7 @@ fn an_engine_that_was_not_asked_for_is_reported_and_the_run_goes_on() {
     let product = Product::new();
     let arguments = words("run --workload getppid --blocks 1 --json -");
     let ended = without_docker(&product, arguments, 0);
-    assert!(
-        ended.stderr.contains("docker: not available here"),
-        "{ended}"
-    );
+    ended.complains("docker: not available here");
     let dossier = ended.json();
     crate::product::assert_valid_dossier(&dossier);
     let docker = &dossier["arms"].as_array().unwrap()[3];
@@ -302,7 +296,7 @@ fn a_user_who_may_not_use_docker_is_told_what_helps_and_may_do_the_rest() {
     };
     let small = ["run", "--workload", "getppid", "--blocks", "1"];
     let named = as_nobody(&[&small[..], &["--env", "docker"]].concat()).expect(3);
-    assert!(named.stderr.contains("permission denied"), "{named}");
+    named.complains("permission denied");
     assert!(named.hint().contains("docker"), "{named}");
     let dossier = as_nobody(&[&small[..], &["--json", "-"]].concat())
         .expect(0)
@@ -371,7 +365,7 @@ fn a_store_of_a_newer_tare_is_refused_with_a_hint_and_stays_as_it_is() {
     set(999);
     for command in ["runs", "show", "run"] {
         let ended = product.run([command]).expect(1);
-        assert!(ended.stderr.contains("format 999"), "{ended}");
+        ended.complains("format 999");
         assert!(ended.hint().contains("newer Tare"), "{ended}");
     }
     assert_eq!(product.stored("SELECT count(*) FROM run"), ["0"]);
@@ -386,10 +380,7 @@ fn a_second_run_on_one_store_is_refused_and_the_first_is_not_harmed() {
     let mut first = Product::start(product.command(arguments));
     product.wait_for_trials(&mut first, 2);
     let second = product.run(arguments).expect(1);
-    assert!(
-        second.stderr.contains("another run is using the store"),
-        "{second}"
-    );
+    second.complains("another run is using the store");
     assert!(
         second.stderr.contains(&first.child.id().to_string()),
         "{second}"
@@ -442,8 +433,8 @@ exit $code"#;
     command.env("DISK", &disk).env("OUT", &out);
     product.set_variables(&mut command);
     let ended = product.finish(command).expect(1);
-    assert!(ended.stderr.contains("no space left"), "{ended}");
-    assert!(ended.stderr.contains("trials are stored"), "{ended}");
+    ended.complains("no space left");
+    ended.complains("trials are stored");
     assert!(ended.hint().contains("--resume"), "{ended}");
     product.assert_nothing_left();
     // On a disk with room again, all of it can be read.

@@ -214,6 +214,13 @@ fn roll_call(driver: &str, settings: Params) -> Option<(Vec<String>, Facts)> {
     Some((last.lines().map(str::to_owned).collect(), facts))
 }
 
+/// The addresses of three nodes that all answered the roll call, where they are, and what is stored about them.
+fn answered(driver: &str, settings: Params) -> Option<(Vec<String>, String, Facts)> {
+    let (lines, facts) = roll_call(driver, settings)?;
+    let addresses = assert_all_answered(&lines, &facts);
+    Some((addresses, lines[3].clone(), facts))
+}
+
 /// Everybody is there, under the addresses that the facts name, and has heard the client at its own.
 fn assert_all_answered(lines: &[String], facts: &Facts) -> Vec<String> {
     let fact = |name: &str| facts[&format!("cluster.{name}")].clone();
@@ -233,12 +240,11 @@ fn assert_all_answered(lines: &[String], facts: &Facts) -> Vec<String> {
 
 #[test]
 fn three_processes_of_the_host_are_three_nodes_with_loopback_addresses() {
-    let Some((lines, facts)) = roll_call("host", Params::new()) else {
+    let Some((addresses, place, facts)) = answered("host", Params::new()) else {
         return;
     };
-    let addresses = assert_all_answered(&lines, &facts);
     assert_eq!(addresses, ["127.0.0.1", "127.0.0.2", "127.0.0.3"]);
-    assert_eq!(lines[3], "3 nodes in 127.0.0.0/30");
+    assert_eq!(place, "3 nodes in 127.0.0.0/30");
     assert!(
         facts["cluster.shared"].ends_with("/host/shared"),
         "{facts:?}"
@@ -247,10 +253,9 @@ fn three_processes_of_the_host_are_three_nodes_with_loopback_addresses() {
 
 #[test]
 fn three_containers_are_three_nodes_on_a_network_of_their_own() {
-    let Some((lines, facts)) = roll_call("container", Params::new()) else {
+    let Some((addresses, _, facts)) = answered("container", Params::new()) else {
         return;
     };
-    let addresses = assert_all_answered(&lines, &facts);
     assert_eq!(addresses, ["198.51.100.1", "198.51.100.2", "198.51.100.3"]);
     assert_eq!(facts["cluster.shared"], "/tare-shared");
 }
@@ -258,30 +263,18 @@ fn three_containers_are_three_nodes_on_a_network_of_their_own() {
 #[test]
 fn containers_on_the_hosts_network_and_root_are_told_apart_by_loopback_addresses() {
     let settings = Params::new().with("network", "host").with("rootfs", "host");
-    let Some((lines, facts)) = roll_call("container", settings) else {
+    let Some((addresses, ..)) = answered("container", settings) else {
         return;
     };
-    let addresses = assert_all_answered(&lines, &facts);
     assert_eq!(addresses, ["127.0.0.1", "127.0.0.2", "127.0.0.3"]);
 }
 
 #[test]
 fn three_containers_of_an_engine_are_three_nodes_on_its_bridge() {
-    let Some((lines, facts)) = roll_call("docker", Params::new()) else {
+    let Some((addresses, ..)) = answered("docker", Params::new()) else {
         return;
     };
-    let addresses = assert_all_answered(&lines, &facts);
     assert!(!addresses[0].starts_with("127."), "{addresses:?}");
-}
-
-/// Guests in software emulation, as small as their programs let them be.
-fn guests() -> Params {
-    Params::new()
-        .with("accel", "tcg")
-        .with("memory", "512m")
-        .with("cpus", 1i64)
-        // Other tests may keep all processors busy meanwhile.
-        .with("boot_limit", 180i64)
 }
 
 #[test]
@@ -293,10 +286,9 @@ fn three_machines_are_three_nodes_with_a_folder_that_all_of_them_have() {
     if !programs.any(|program| program.is_file()) {
         return skip("virtiofsd", "it is not installed");
     }
-    let Some((lines, facts)) = roll_call("vm", guests()) else {
+    let Some((addresses, _, facts)) = answered("vm", crate::vm::tcg()) else {
         return;
     };
-    let addresses = assert_all_answered(&lines, &facts);
     assert_eq!(addresses, ["198.51.100.1", "198.51.100.2", "198.51.100.3"]);
     assert_eq!(facts["cluster.shared"], "/tare-shared");
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use tare_model::RunId;
 use tare_model::launch::{
-    DOCKER_CAPABILITIES, DockerRelease, LaunchReport, LaunchSpec, LaunchState, Limits, Mounts,
-    Namespaces, Network, REFUSED_STATUS, Rootfs, Seccomp, Stdio as Streams, UserNamespace,
+    DOCKER_CAPABILITIES, LaunchReport, LaunchSpec, LaunchState, Limits, Mounts, Namespaces,
+    Network, REFUSED_STATUS, Rootfs, Seccomp, Stdio as Streams, UserNamespace,
 };
 
 use crate::world::{Snapshot, World, labelled, skip, turn, turn_where, wait_until};
@@ -41,49 +41,13 @@ pub(crate) fn lies_where_others_may_go(world: &mut World) {
 pub(crate) fn shell(world: &World, script: &str) -> LaunchSpec {
     let scratch = world.folder.path().join("instance");
     std::fs::create_dir_all(&scratch).unwrap();
+    let argv = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
+    let run = RunId::new(world.run.as_str()).unwrap();
+    let agent = world.agents.host().path.display().to_string();
     LaunchSpec {
-        run: RunId::new(world.run.as_str()).unwrap(),
-        name: "shell".into(),
-        argv: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
-        agent: world.agents.host().path.display().to_string(),
-        scratch: scratch.display().to_string(),
-        report: scratch.join("report.json").display().to_string(),
-        namespaces: Namespaces {
-            user: UserNamespace::IfNeeded,
-            mount: true,
-            pid: true,
-            uts: true,
-            ipc: true,
-            net: true,
-            cgroup: true,
-        },
-        rootfs: Rootfs::Overlay,
-        lower: Vec::new(),
-        mounts: Mounts {
-            proc: true,
-            sys: true,
-            dev: true,
-        },
-        masked_paths: true,
-        docker: DockerRelease::default(),
-        hidden: Vec::new(),
-        device_rules: true,
         capabilities: Some(DOCKER_CAPABILITIES.map(str::to_owned).to_vec()),
-        no_new_privs: false,
         seccomp: Seccomp::DockerDefault,
-        seccomp_spec_allow: false,
-        ssbd: false,
-        cgroup: true,
-        limits: Limits::default(),
-        network: Network::Veth,
-        hostname: "tare".into(),
-        workdir: "/tare-work".into(),
-        stdio: Streams::Inherit,
-        parent: None,
-        siblings: None,
-        shared: None,
-        clean_environment: false,
-        binds: Vec::new(),
+        ..LaunchSpec::apart(run, "shell", argv, &agent, &scratch.display().to_string())
     }
 }
 
@@ -240,11 +204,7 @@ fn each_namespace_is_another_one_exactly_if_it_was_asked_for() {
             cgroup: false,
         };
         spec.rootfs = Rootfs::Host;
-        spec.mounts = Mounts {
-            proc: false,
-            sys: false,
-            dev: false,
-        };
+        spec.mounts = Mounts::all_or_none(false);
         spec.masked_paths = false;
         spec.network = Network::Host;
         spec.workdir = "/tmp".into();

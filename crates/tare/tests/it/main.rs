@@ -12,6 +12,8 @@ mod attack;
 mod bad_input;
 #[cfg(target_os = "linux")]
 mod broken_disk;
+#[path = "../common/browser.rs"]
+mod browser;
 #[cfg(target_os = "linux")]
 mod carried;
 #[cfg(target_os = "linux")]

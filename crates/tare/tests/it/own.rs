@@ -6,12 +6,14 @@
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
+use tare::cx::Context;
 use tare::env::docker::DOCKER;
-use tare::env::own::{Own, Shares, Source, Wish};
+use tare::env::own::{Own, Shares, Source, Taken, Wish};
 use tare::env::{Driver, StartMode};
 
 use crate::docker::{arm, hello, leftovers, world};
 use crate::product::{Ended, Product, assert_valid_dossier, has_docker};
+use crate::why::confirmed;
 use crate::world::{World, skip, turn};
 
 /// An image of this test's own, with what makes and removes containers beside it.
@@ -155,6 +157,19 @@ pub(crate) fn wish<'a>(world: &'a World, source: Source<'a>) -> Wish<'a> {
         with_dependencies: false,
         context: None,
     }
+}
+
+/// What is told of the copies with which something is taken once more, if it gets any.
+pub(crate) fn told_of_copies(
+    driver: &dyn Driver,
+    cx: &Context<'_>,
+    wish: Wish<'_>,
+    own: &Own,
+) -> Option<String> {
+    let settings = &own.settings;
+    let told = driver.take_copies(cx, &Taken { wish, settings }).unwrap()?;
+    let lines: Vec<&str> = told.iter().map(|line| line.now.as_str()).collect();
+    Some(lines.join("\n"))
 }
 
 pub(crate) fn taken(world: &World, source: Source<'_>) -> Own {
@@ -377,13 +392,7 @@ fn a_difference_that_no_catalogue_knows_is_found_among_others_and_proved() {
         "99",
     ];
     let dossier = bench.cost(&product, &options, &flags, script);
-    let first = &dossier["findings"][0];
-    assert_eq!(
-        first["cause"], "own.env.SLOW_MODE",
-        "{:#}",
-        dossier["findings"]
-    );
-    assert_eq!(first["status"], "confirmed", "{first:#}");
+    let first = confirmed(&dossier, "own.env.SLOW_MODE");
     assert!(
         first["advice"].as_str().unwrap().contains("-e SLOW_MODE"),
         "{first:#}"

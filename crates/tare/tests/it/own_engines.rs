@@ -127,7 +127,7 @@ fn an_engine_behind_tcp_is_asked_about_like_one_behind_a_socket() {
         &[&line[..], &[image, "sh", "-c", WORK]].concat(),
     );
     let ended = ended.expect(0);
-    assert!(ended.stderr.contains("the variable `MODE`"), "{ended}");
+    ended.complains("the variable `MODE`");
     assert_eq!(bench.objects(), before);
     product.assert_nothing_left();
 }
@@ -149,7 +149,7 @@ fn an_engine_that_may_only_be_read_is_told_and_nothing_is_left_to_remove() {
     let inside = ["--inside", &name, "--", "sh", "-c", WORK];
     for arguments in [&line[..], &like, &inside] {
         let ended = ask_at(&product, &host, arguments).expect(3);
-        assert!(ended.stderr.contains("forbidden"), "{ended}");
+        ended.complains("forbidden");
         assert!(ended.hint().contains("DOCKER_HOST"), "{ended}");
         assert!(!ended.stderr.contains("left behind"), "{ended}");
     }
@@ -183,7 +183,7 @@ fn an_image_for_another_processor_is_told_before_anything_is_made() {
         "why", "--budget", "9s", "--", "docker", "run", &foreign, "sh", "-c", WORK,
     ]);
     let ended = ended.expect(3);
-    assert!(ended.stderr.contains("s390x"), "{ended}");
+    ended.complains("s390x");
     assert!(ended.hint().contains("processor"), "{ended}");
     assert_eq!(bench.objects(), before);
     product.assert_nothing_left();
@@ -211,7 +211,7 @@ fn an_entry_that_goes_into_the_background_is_told_and_ended() {
         &bench.image,
     ]);
     let ended = ended.expect(0);
-    assert!(ended.stderr.contains("in the background"), "{ended}");
+    ended.complains("in the background");
     assert_eq!(bench.objects(), before);
     product.assert_nothing_left();
 }
@@ -234,7 +234,7 @@ fn a_task_of_a_swarm_is_refused_with_what_can_be_asked_instead() {
         "why", "--like", &name, "--budget", "9s", "--", "sh", "-c", WORK,
     ]);
     let ended = ended.expect(3);
-    assert!(ended.stderr.contains("swarm's service"), "{ended}");
+    ended.complains("swarm's service");
     assert!(ended.hint().contains("docker run"), "{ended}");
     assert_eq!((bench.objects(), inspected(&name)), before);
     product.assert_nothing_left();

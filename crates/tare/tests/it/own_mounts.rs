@@ -3,13 +3,13 @@
 use std::fs;
 
 use serde_json::json;
-use tare::env::Driver;
 use tare::env::docker::DOCKER;
 use tare::env::own::{Source, without};
 
 use crate::docker::world;
-use crate::own::{Bench, arm_of, bench, printed, taken, wish};
+use crate::own::{Bench, arm_of, bench, printed, taken, told_of_copies, wish};
 use crate::product::Product;
+use crate::why::confirmed;
 
 #[test]
 fn where_a_mount_is_left_away_the_same_files_stand_in_the_layer() {
@@ -110,10 +110,7 @@ fn what_the_command_writes_to_is_a_copy_of_each_arms_own() {
     let before = bench.objects();
     let own = taken(&world, Source::Line(&line));
     let wish = wish(&world, Source::Line(&line));
-    let told = DOCKER.take_copies(&world.cx(), &wish, &own.settings);
-    let told = told.unwrap().unwrap();
-    let told: Vec<&str> = told.iter().map(|line| line.now.as_str()).collect();
-    let told = told.join("\n");
+    let told = told_of_copies(&DOCKER, &world.cx(), wish, &own).unwrap();
     for place in ["/data", "/etc/one", "/var/lib/data"] {
         assert!(told.contains(&format!("`{place}` is a COPY of")), "{told}");
     }
@@ -236,9 +233,7 @@ fn a_slow_file_system_below_a_mount_is_found_and_proved_by_its_own_switch() {
     let flags = ["-v", &mount, "-e", "MODE=1", "--shm-size", "32m"];
     let dossier = bench.cost(&product, &["--budget", "100s"], &flags, script);
     let findings = dossier["findings"].as_array().unwrap();
-    let first = &findings[0];
-    assert_eq!(first["cause"], "own.mounted./data", "{findings:#?}");
-    assert_eq!(first["status"], "confirmed", "{first:#}");
+    let first = confirmed(&dossier, "own.mounted./data");
     let advice = first["advice"].as_str().unwrap();
     assert!(
         advice.contains("COPY") && advice.contains(&mount),

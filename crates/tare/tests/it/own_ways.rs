@@ -9,6 +9,7 @@ use tare_model::Params;
 use crate::docker::{arm, world};
 use crate::own::{Bench, arm_of, bench, has_engine, inspected, printed};
 use crate::product::{Ended, Product, assert_valid_dossier};
+use crate::tools_io::texts;
 
 /// A loop of some milliseconds.
 pub(crate) const WORK: &str = "i=0; while [ $i -lt 4000 ]; do i=$((i+1)); done";
@@ -53,12 +54,7 @@ fn inside_a_running_container_a_command_is_measured_and_nothing_is_left_in_it() 
     let ended = product.run(ask).expect(0);
     let dossier = ended.json();
     assert_valid_dossier(&dossier);
-    let arms: Vec<&str> = dossier["arms"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter_map(|arm| arm["id"].as_str())
-        .collect();
+    let arms = texts(&dossier["arms"], "id");
     for arm in ["plain", "copy", "docker"] {
         assert!(arms.contains(&arm), "{arm} is none of {arms:?}");
     }

@@ -57,6 +57,12 @@ impl Ended {
         self
     }
 
+    /// It complained of this.
+    #[track_caller]
+    pub(crate) fn complains(&self, of: &str) {
+        assert!(self.stderr.contains(of), "nothing of {of}: {self}");
+    }
+
     /// Standard output as JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {

@@ -2,7 +2,7 @@
 //! the page in a real browser.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::Value;
 
@@ -410,21 +410,12 @@ fn a_run_at_work_is_followed_without_script_until_it_ends() {
 }
 
 /// What a browser makes of a page at this width: its document after scripts ran, and what it complained of.
-fn in_a_browser(page: &Path, width: u32, profile: &Path) -> Option<(String, String)> {
-    let output = Command::new("chromium")
-        .args(["--headless=new", "--no-sandbox", "--disable-gpu"])
-        .args(["--enable-logging=stderr", "--dump-dom"])
-        .arg(format!("--window-size={width},900"))
-        .arg(format!("--user-data-dir={}", profile.display()))
-        .arg(format!("file://{}", page.display()))
-        .stdin(Stdio::null())
-        .output();
-    let Ok(output) = output else {
+fn in_a_browser(page: &Path, width: u32, profile: &Path) -> Option<[String; 2]> {
+    let opened = crate::browser::opened(page, profile, width, &[]);
+    if opened.is_none() {
         skip("chromium", "the program `chromium` is not installed");
-        return None;
-    };
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Some((text(&output.stdout), text(&output.stderr)))
+    }
+    opened
 }
 
 #[test]
@@ -432,7 +423,7 @@ fn a_browser_shows_the_page_without_complaint_and_without_scrolling_sideways() {
     let product = measured();
     let page = product.folder().join("page.html");
     let profile = tempfile::tempdir().unwrap();
-    let Some((document, complaints)) = in_a_browser(&page, 1200, profile.path()) else {
+    let Some([document, complaints]) = in_a_browser(&page, 1200, profile.path()) else {
         return;
     };
     // The script ran under the page's own policy: it made buttons of the headings and counted the rows.
@@ -451,7 +442,7 @@ fn a_browser_shows_the_page_without_complaint_and_without_scrolling_sideways() {
     let file = product.folder().join("measuring.html");
     std::fs::write(&file, copy).unwrap();
     for width in [500, 800, 1400] {
-        let Some((document, _)) = in_a_browser(&file, width, profile.path()) else {
+        let Some([document, _]) = in_a_browser(&file, width, profile.path()) else {
             return;
         };
         let title = document.split("<title>").nth(1).unwrap();

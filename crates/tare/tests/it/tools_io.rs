@@ -54,6 +54,12 @@ fn run_and_show(arms: &[&str], workloads: &str) -> (Value, String) {
     (dossier, words.join(" "))
 }
 
+/// The text of this name in each of a list.
+pub(crate) fn texts<'a>(list: &'a Value, name: &str) -> Vec<&'a str> {
+    let list = list.as_array().unwrap().iter();
+    list.filter_map(|one| one[name].as_str()).collect()
+}
+
 /// The cells of one metric.
 fn cells<'a>(dossier: &'a Value, metric: &str) -> Vec<&'a Value> {
     let cells = dossier["cells"].as_array().unwrap();
@@ -107,13 +113,8 @@ fn fio_is_measured_wherever_it_runs() {
     }
     let arms = environments();
     // Docker's filter of system calls has no io_uring.
-    let dossier = run(
-        &arms,
-        &workload(
-            "fio",
-            "rw = \"randrw\", ioengine = \"psync\", size = \"4m\", runtime = \"200ms\"",
-        ),
-    );
+    let params = "rw = \"randrw\", ioengine = \"psync\", size = \"4m\", runtime = \"200ms\"";
+    let dossier = run(&arms, &workload("fio", params));
     for kind in ["read", "write"] {
         for what in ["-p99.time", ".rate", ".throughput", ".time"] {
             assert_measured(&dossier, &arms, &format!("disk.fio-{kind}{what}"), 1);
@@ -198,13 +199,8 @@ fn iozone_is_measured_wherever_it_runs() {
         return;
     }
     let arms = environments();
-    let dossier = run(
-        &arms,
-        &workload(
-            "iozone",
-            "tests = \"random\", size = \"2m\", record = \"64k\", direct = 0, fsync = 0",
-        ),
-    );
+    let params = "tests = \"random\", size = \"2m\", record = \"64k\", direct = 0, fsync = 0";
+    let dossier = run(&arms, &workload("iozone", params));
     for test in ["write", "rewrite", "random-read", "random-write"] {
         let metric = format!("disk.iozone-{test}.throughput");
         assert_measured(&dossier, &arms, &metric, 1);
@@ -306,12 +302,7 @@ fn another_program_of_the_name_is_told_from_the_netcat_that_is_meant() {
     let mut command = product.command(["run", &file, "--blocks", BLOCKS, "--json", "-"]);
     command.env("PATH", path);
     let dossier = product.finish(command).json();
-    let reasons: Vec<&str> = dossier["failures"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter_map(|failure| failure["reason"].as_str())
-        .collect();
+    let reasons = texts(&dossier["failures"], "reason");
     assert!(
         reasons
             .iter()

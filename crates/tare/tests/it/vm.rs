@@ -19,8 +19,8 @@ use crate::world::{Snapshot, World, labelled, skip, turn_where, wait_until};
 /// A guest of a loaded machine in software emulation answers late.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
-/// Settings that need nothing of the machine but the emulator.
-fn tcg() -> Params {
+/// Settings that need nothing of the machine but the emulator, as small as the programs let a guest be.
+pub(crate) fn tcg() -> Params {
     Params::new()
         .with("accel", "tcg")
         .with("memory", "512m")

@@ -21,6 +21,15 @@ fn container() -> bool {
     is_there
 }
 
+/// The first finding, which must be this cause, and confirmed.
+#[track_caller]
+pub(crate) fn confirmed<'a>(dossier: &'a Value, cause: &str) -> &'a Value {
+    let first = &dossier["findings"][0];
+    assert_eq!(first["cause"], cause, "{:#}", dossier["findings"]);
+    assert_eq!(first["status"], "confirmed", "{first:#}");
+    first
+}
+
 /// The product, where it can make containers.
 fn beside_a_container() -> Option<Product> {
     container().then(Product::new)
@@ -74,13 +83,7 @@ fn a_quota_is_found_proved_and_explains_the_cost() {
     .json();
     assert_valid_dossier(&dossier);
     assert_eq!(dossier["why"]["outcome"], "cost", "{:#}", dossier["why"]);
-    let first = &dossier["findings"][0];
-    assert_eq!(
-        first["cause"], "cpu.cfs-quota-throttle",
-        "{:#}",
-        dossier["findings"]
-    );
-    assert_eq!(first["status"], "confirmed", "{first:#}");
+    let first = confirmed(&dossier, "cpu.cfs-quota-throttle");
     assert!(first["share"]["point"].as_f64().unwrap() > 0.5, "{first:#}");
     let titles = steps(&dossier);
     assert!(

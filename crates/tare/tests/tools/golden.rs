@@ -114,15 +114,9 @@ impl Capture {
             files.iter().map(bytes).collect()
         };
         let report = ProbeReport {
-            probe: "command".into(),
-            revision: 1,
-            series: Vec::new(),
-            unavailable: BTreeMap::new(),
-            checksum: None,
             canary_ns: [5e6, 5e6],
             elapsed_ns: provenance.wall_ns.unwrap_or(1_000_000_000),
             counters: provenance.counters.clone(),
-            timer: BTreeMap::new(),
             command: Some(CommandReport {
                 program: argv[0].clone(),
                 argv,
@@ -139,9 +133,7 @@ impl Capture {
                 tolerated: Vec::new(),
                 seen: None,
             }),
-            span: None,
-            sliced: None,
-            timed_ns: None,
+            ..ProbeReport::empty("command", 1)
         };
         RawOutput::of_probe(serde_json::to_vec(&report).unwrap())
     }

@@ -242,11 +242,7 @@ impl Settings {
         let has_mounts = read.flag(&MOUNTS).unwrap_or(namespaces.mount);
         Ok(Self {
             rootfs: read.word(&ROOT, &ROOTS).unwrap_or(root),
-            mounts: Mounts {
-                proc: has_mounts,
-                sys: has_mounts,
-                dev: has_mounts,
-            },
+            mounts: Mounts::all_or_none(has_mounts),
             masked_paths: read.flag(&MASKED_PATHS).unwrap_or(namespaces.mount),
             docker: read.word(&DOCKER, &DockerRelease::ALL),
             private_paths: read

@@ -32,13 +32,10 @@ pub(super) fn specification(
     };
     binds.extend(layers.iter().flat_map(|layers| &layers.binds).cloned());
     binds.extend(settings.binds.iter().cloned());
+    let agent = cx.agent.pinned().display().to_string();
+    let scratch = folder.display().to_string();
+    let argv = argv.map(str::to_owned).collect();
     LaunchSpec {
-        run: cx.run.clone(),
-        name: name.to_owned(),
-        argv: argv.map(str::to_owned).collect(),
-        agent: cx.agent.pinned().display().to_string(),
-        scratch: folder.display().to_string(),
-        report: folder.join("report.json").display().to_string(),
         namespaces: settings.namespaces.clone(),
         rootfs: settings.rootfs,
         lower: layers.map_or_else(Vec::new, |layers| layers.lower.clone()),
@@ -55,15 +52,13 @@ pub(super) fn specification(
         cgroup: settings.cgroup,
         limits: settings.limits.clone(),
         network: settings.network,
-        hostname: "tare".into(),
         workdir,
         stdio: settings.stdio,
         parent: Some(std::process::id()),
-        siblings: None,
-        shared: None,
         // Another root comes with variables of its own.
         clean_environment: settings.clean_environment && layers.is_none(),
         binds,
+        ..LaunchSpec::apart(cx.run.clone(), name, argv, &agent, &scratch)
     }
 }
 

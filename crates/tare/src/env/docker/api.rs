@@ -168,6 +168,17 @@ impl Api {
         })
     }
 
+    /// What an answer lists, by `named`.
+    fn listed<T>(
+        &self,
+        what: &str,
+        answer: impl Future<Output = Result<Vec<T>, ApiError>>,
+        named: impl Fn(T) -> Option<Labelled>,
+    ) -> Result<Vec<Labelled>, EnvError> {
+        let found = self.call(what, CONTROL_LIMIT, answer)?;
+        Ok(found.into_iter().filter_map(named).collect())
+    }
+
     /// The containers whose labels match, stopped ones included.
     pub(super) fn containers(&self, labels: &[String]) -> Result<Vec<Labelled>, EnvError> {
         let options = ListContainersOptions {
@@ -175,12 +186,8 @@ impl Api {
             filters: Some(label_filter(labels)),
             ..Default::default()
         };
-        let found = self.call(
-            "list containers",
-            CONTROL_LIMIT,
-            self.client.list_containers(Some(options)),
-        )?;
-        let labelled = found.into_iter().filter_map(|container| {
+        let answer = self.client.list_containers(Some(options));
+        self.listed("list containers", answer, |container| {
             let key = container.id?;
             let names = container.names.unwrap_or_default();
             let name = names.first().unwrap_or(&key).trim_start_matches('/');
@@ -188,46 +195,38 @@ impl Api {
                 name: printable(name),
                 key,
             })
-        });
-        Ok(labelled.collect())
+        })
     }
 
     /// The volumes whose labels match.
     pub(super) fn volumes(&self, labels: &[String]) -> Result<Vec<Labelled>, EnvError> {
-        let options = ListVolumesOptions {
-            filters: Some(label_filter(labels)),
+        let filters = Some(label_filter(labels));
+        let answer = async {
+            let options = Some(ListVolumesOptions { filters });
+            let found = self.client.list_volumes(options).await?;
+            Ok(found.volumes.unwrap_or_default())
         };
-        let found = self.call(
-            "list volumes",
-            CONTROL_LIMIT,
-            self.client.list_volumes(Some(options)),
-        )?;
-        let volumes = found.volumes.unwrap_or_default().into_iter();
-        let labelled = volumes.map(|volume| Labelled {
-            name: printable(&volume.name),
-            key: volume.name,
-        });
-        Ok(labelled.collect())
+        self.listed("list volumes", answer, |volume| {
+            Some(Labelled {
+                name: printable(&volume.name),
+                key: volume.name,
+            })
+        })
     }
 
     /// The networks whose labels match.
     pub(super) fn networks(&self, labels: &[String]) -> Result<Vec<Labelled>, EnvError> {
-        let options = ListNetworksOptions {
-            filters: Some(label_filter(labels)),
-        };
-        let found = self.call(
-            "list networks",
-            CONTROL_LIMIT,
-            self.client.list_networks(Some(options)),
-        )?;
-        let labelled = found.into_iter().filter_map(|network| {
+        let filters = Some(label_filter(labels));
+        let answer = self
+            .client
+            .list_networks(Some(ListNetworksOptions { filters }));
+        self.listed("list networks", answer, |network| {
             let name = network.name?;
             Some(Labelled {
                 name: printable(&name),
                 key: network.id.unwrap_or(name),
             })
-        });
-        Ok(labelled.collect())
+        })
     }
 
     /// Removes a network; fine if it is gone.

@@ -11,30 +11,23 @@ use super::super::grammar::{
     is_user,
 };
 use super::super::own::{self, like};
-use super::super::setting::{Between, Form, settings, words};
+use super::super::setting::{Between, Form, meanings, settings, words};
 
-/// What the working directory lies on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Storage {
-    Layer,
-    Volume,
-    Bind,
-    /// A bound folder behind a file system in user space.
-    Served,
-    Tmpfs,
+meanings! {
+    /// What the working directory lies on.
+    pub(super) enum Storage, STORAGES {
+        Layer: "layer",
+        Volume: "volume",
+        Bind: "bind",
+        /// A bound folder behind a file system in user space.
+        Served: "served",
+        Tmpfs: "tmpfs",
+    }
 }
 
 pub(super) const ISOLATIONS: [(&str, HostConfigIsolationEnum); 2] = [
     ("process", HostConfigIsolationEnum::PROCESS),
     ("hyperv", HostConfigIsolationEnum::HYPERV),
-];
-
-pub(super) const STORAGES: [(&str, Storage); 5] = [
-    ("layer", Storage::Layer),
-    ("volume", Storage::Volume),
-    ("bind", Storage::Bind),
-    ("served", Storage::Served),
-    ("tmpfs", Storage::Tmpfs),
 ];
 
 settings! {

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use bollard::errors::Error as ApiError;
@@ -623,12 +624,12 @@ impl Environment for DockerEnvironment {
             .and_then(|()| own::lay_in(&api, &belongings.name, &prepared.copied))
             .and_then(|()| self.launch(&api, &belongings.name, prepared.system, mode));
         match launched {
-            Ok((output, input)) => Ok(Box::new(DockerInstance::new(
-                EngineChannel::new(api, belongings.name.clone(), output, input),
+            Ok((output, input)) => Ok(Box::new(DockerInstance {
+                channel: EngineChannel::new(api, belongings.name.clone(), output, input),
                 belongings,
-                self.settings.network.clone(),
-                prepared.elsewhere.clone(),
-                Siblings {
+                network: self.settings.network.clone(),
+                elsewhere: prepared.elsewhere.clone(),
+                siblings: Siblings {
                     number: self.numbers.take(),
                     shared: (self.nodes > 1 && mode == StartMode::Resident)
                         .then(|| prepared.system.shared().to_owned()),
@@ -637,8 +638,9 @@ impl Environment for DockerEnvironment {
                         .map(|_| TURN_PAGE.to_owned()),
                     system: prepared.system,
                 },
-                self.patience(),
-            ))),
+                patience: self.patience(),
+                charged: OnceLock::new(),
+            })),
             Err(error) => Err(and_cleanup(error, belongings.discard(cx, &api))),
         }
     }

@@ -84,107 +84,101 @@ pub(super) fn explain(asked: Asked<'_>, error: &ApiError) -> EnvError {
 
 static KNOWN: &[Known] = &[
     Known::absent(
-        &[&["unable to apply caps", "operation not permitted"]],
+        &["unable to apply caps … operation not permitted"],
         "the engine does not hold every capability that it is to give away, so neither `privileged` \
               nor `cap_add = \"ALL\"` can work here",
         "leave `privileged` out, or use `cap_add = \"ALL\"` with `cap_drop` naming what the engine lacks",
     ),
     Known::absent(
-        &[&["pivot", "device or resource busy"]],
+        &["pivot … device or resource busy"],
         "a second mount is stacked on `/` of the engine's machine, and the engine cannot unpack images \
               over it (an OCI runtime that ran without a mount namespace leaves one behind)",
         "look for two lines with mount point `/` in /proc/self/mountinfo; restarting the machine removes it",
     ),
     Known::absent(
-        &[&["no space left on device"]],
+        &["no space left on device"],
         "the disk that holds the engine's data is full",
         "see `docker system df`; `docker system prune` removes what is not used",
     ),
     Known::absent(
         &[
-            &["unknown or invalid runtime name"],
-            &["unknown runtime specified"],
+            "unknown or invalid runtime name",
+            "unknown runtime specified",
         ],
         "the engine knows no runtime of that name",
         "`docker info` lists its runtimes; others are added under `runtimes` in /etc/docker/daemon.json",
     ),
     Known::absent(
-        &[&["bind source path does not exist"]],
+        &["bind source path does not exist"],
         "the folder for `storage = \"bind\"` is on this machine, and the engine's machine is another one",
         "use `storage = \"volume\"`",
     ),
     Known::absent(
-        &[&["requested cpus are not available"]],
+        &["requested cpus are not available"],
         "`cpuset` names a CPU that the engine's machine does not have",
         "see `nproc` on the engine's machine",
     ),
     Known::absent(
-        &[&["range of cpus is from"]],
+        &["range of cpus is from"],
         "`cpus` is more than the engine's machine has",
         "see `nproc` on the engine's machine",
     ),
     Known::absent(
-        &[
-            &["port is already allocated"],
-            &["bind: address already in use"],
-        ],
+        &["port is already allocated", "bind: address already in use"],
         "the port that `port` names is taken on this machine",
         "leave `port` out, and the engine chooses a free one; `ss -ltnp` says who has it",
     ),
     Known::absent(
-        &[&["cannot join network of a non running container"]],
+        &["cannot join network of a non running container"],
         "the container whose network was to be joined does not run",
         "start it first; `docker ps` lists the running ones",
     ),
     Known::absent(
-        &[&["setting rlimit", "operation not permitted"]],
+        &["setting rlimit … operation not permitted"],
         "`ulimits` asks for more than the engine itself may have",
         "ask for less, or raise the engine's own limits (`LimitNOFILE=` and the like of its service)",
     ),
     Known::absent(
-        &[&["failed to create shim", "seccomp"]],
+        &["failed to create shim … seccomp"],
         "the runtime cannot load the seccomp profile",
         "leave `seccomp` out to see whether the container starts without it, then mend the profile",
     ),
     Known::absent(
-        &[&["decoding seccomp profile failed"]],
+        &["decoding seccomp profile failed"],
         "the engine cannot read the seccomp profile",
         "see the format in Docker's documentation",
     ),
     Known::absent(
-        &[&["apparmor", "could not be applied"]],
+        &["apparmor … could not be applied"],
         "the engine's machine has no AppArmor profile of that name loaded",
         "`sudo apparmor_parser -r FILE` loads one; `sudo aa-status` lists them",
     ),
     Known::absent(
         &[
-            &["does not match the specified platform"],
-            &["was found but does not match"],
+            "does not match the specified platform",
+            "was found but does not match",
         ],
         "the image is for another platform than `platform` names",
         "`docker pull --platform …` fetches the other one; or leave `platform` out",
     ),
     Known::absent(
-        &[&["logging plugin", "not found"], &["no log driver named"]],
+        &["logging plugin … not found", "no log driver named"],
         "the engine has no log driver of that name",
         "`docker info --format '{{.Plugins.Log}}'` lists them",
     ),
     Known::absent(
-        &[&["cgroup"]],
+        &["cgroup"],
         "the engine could not set up the container's cgroup",
         "see which controllers are there: `docker info --format '{{.CgroupVersion}} {{.CgroupDriver}}'`, \
               `cat /proc/cgroups`",
     ),
     Known::absent(
-        &[&["exec format error"]],
+        &["exec format error"],
         "the agent is built for another processor than the engine's machine has",
         "build the agent for that target",
     ),
     Known::absent(
-        &[
-            &["unable to find user"],
-            &["no matching entries in passwd file"],
-        ],
+        &["unable to find user", "no matching entries in passwd file"],
         "the image has no such `user`",
         "give `user` as a number",
     ),

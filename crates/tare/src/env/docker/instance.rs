@@ -66,37 +66,18 @@ pub(super) struct Siblings {
 }
 
 pub(super) struct DockerInstance {
-    channel: EngineChannel,
-    belongings: Belongings,
-    network: Network,
-    elsewhere: Option<String>,
-    siblings: Siblings,
+    pub(super) channel: EngineChannel,
+    pub(super) belongings: Belongings,
+    pub(super) network: Network,
+    pub(super) elsewhere: Option<String>,
+    pub(super) siblings: Siblings,
     /// How long the container's own program may take to obey SIGTERM; `None` where that is the agent.
-    patience: Option<Duration>,
+    pub(super) patience: Option<Duration>,
     /// Looked up once.
-    charged: OnceLock<Charged>,
+    pub(super) charged: OnceLock<Charged>,
 }
 
 impl DockerInstance {
-    pub(super) fn new(
-        channel: EngineChannel,
-        belongings: Belongings,
-        network: Network,
-        elsewhere: Option<String>,
-        siblings: Siblings,
-        patience: Option<Duration>,
-    ) -> Self {
-        Self {
-            channel,
-            belongings,
-            network,
-            elsewhere,
-            siblings,
-            patience,
-            charged: OnceLock::new(),
-        }
-    }
-
     /// The addresses of the two ends: the container's, then this machine's as the container sees it.
     fn ends(&self) -> Result<(IpAddr, IpAddr), Reason> {
         let here = || match &self.elsewhere {

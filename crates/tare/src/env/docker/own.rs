@@ -20,7 +20,7 @@ use crate::env::image::packed;
 use crate::env::own::command::Started;
 use crate::env::own::like::Like;
 use crate::env::own::shared;
-use crate::env::own::{self as env_own, INSIDE, LIKE, Own, Retold, Shares, Source, Wish};
+use crate::env::own::{self as env_own, INSIDE, LIKE, Own, Retold, Shares, Source, Taken, Wish};
 
 mod bare;
 mod changed;
@@ -181,67 +181,57 @@ fn of_context(settings: Params, context: Option<&str>) -> Params {
     }
 }
 
-#[cfg(unix)]
+#[cfg_attr(
+    not(unix),
+    allow(unused_variables, reason = "nothing can be asked there")
+)]
 fn service_of(
     cx: &Context<'_>,
     files: &[&str],
     service: &str,
     beside: Option<&Beside>,
 ) -> Result<compose::Service, EnvError> {
-    compose::service(cx, files, service, beside)
-}
-
-#[cfg(unix)]
-fn still_there(cx: &Context<'_>, api: &Api) -> Result<(), EnvError> {
-    dependencies::check(cx, api)
-}
-
-#[cfg(not(unix))]
-fn still_there(_cx: &Context<'_>, _api: &Api) -> Result<(), EnvError> {
-    Ok(())
-}
-
-/// Starts what a service depends on, where that is wanted.
-#[cfg(unix)]
-fn depended_on(
-    cx: &Context<'_>,
-    engine: (&Docker, &Api),
-    is_here: bool,
-    wish: &Wish<'_>,
-) -> Result<Option<Beside>, EnvError> {
-    match wish.source {
-        Source::Service { file, service } if wish.with_dependencies => {
-            dependencies::started(cx, engine, is_here, (file, service)).map(Some)
-        }
-        _ => Ok(None),
-    }
-}
-
-#[cfg(not(unix))]
-fn depended_on(
-    _cx: &Context<'_>,
-    _engine: (&Docker, &Api),
-    _is_here: bool,
-    _wish: &Wish<'_>,
-) -> Result<Option<Beside>, EnvError> {
-    Ok(None)
-}
-
-#[cfg(not(unix))]
-fn service_of(
-    _cx: &Context<'_>,
-    _files: &[&str],
-    _service: &str,
-    _beside: Option<&Beside>,
-) -> Result<compose_none::Service, EnvError> {
+    #[cfg(unix)]
+    return compose::service(cx, files, service, beside);
+    #[cfg(not(unix))]
     Err(EnvError::Absent {
         why: "a compose file can be taken only where there are Unix sockets".into(),
         fix: Some("start the service and take its container: `--like CONTAINER`".into()),
     })
 }
 
+#[cfg_attr(
+    not(unix),
+    allow(unused_variables, reason = "nothing was started there")
+)]
+fn still_there(cx: &Context<'_>, api: &Api) -> Result<(), EnvError> {
+    #[cfg(unix)]
+    dependencies::check(cx, api)?;
+    Ok(())
+}
+
+/// Starts what a service depends on, where that is wanted.
+#[cfg_attr(
+    not(unix),
+    allow(unused_variables, reason = "nothing can be started there")
+)]
+fn depended_on(
+    cx: &Context<'_>,
+    engine: (&Docker, &Api),
+    is_here: bool,
+    wish: &Wish<'_>,
+) -> Result<Option<Beside>, EnvError> {
+    #[cfg(unix)]
+    if let Source::Service { file, service } = wish.source
+        && wish.with_dependencies
+    {
+        return dependencies::started(cx, engine, is_here, (file, service)).map(Some);
+    }
+    Ok(None)
+}
+
 #[cfg(not(unix))]
-mod compose_none {
+mod compose {
     //! What there is of a service where none can be taken.
     use crate::env::EnvError;
 
@@ -326,11 +316,11 @@ impl Docker {
             ));
         }
         let started = started(&template.body, &found.image);
-        let of_command = started.parts("docker");
+        let own = started.own("docker");
         let mut differences: Vec<_> = parts(template.pair())
             .into_iter()
             .map(|part| part.told)
-            .chain(of_command.iter().map(|(part, _)| part.clone()))
+            .chain(own.differences)
             .filter(|told| !template.keeps(&told.id))
             .collect();
         for difference in &mut differences {
@@ -340,15 +330,10 @@ impl Docker {
         Ok(Own {
             settings: found.settings(&file, wish.context),
             name: found.name,
-            argv: started.argv(),
-            directory: started.directory,
             differences,
-            of_command: of_command
-                .into_iter()
-                .map(|(part, change)| (part.id, change))
-                .collect(),
             told,
             inside,
+            ..own
         })
     }
 
@@ -356,9 +341,9 @@ impl Docker {
     pub(super) fn taken_with_copies(
         &self,
         cx: &Context<'_>,
-        wish: &Wish<'_>,
-        settings: &Params,
+        taken: &Taken<'_>,
     ) -> Result<Option<Vec<Retold>>, EnvError> {
+        let Taken { wish, settings } = *taken;
         let (api, engine) = self.identify_linux(cx, super::DETECT_LIMIT)?;
         let like = settings.text(LIKE).unwrap_or_default();
         let (mut template, image) = Template::of(cx, &api, like)?;

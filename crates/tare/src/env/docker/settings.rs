@@ -237,15 +237,12 @@ fn network(read: &Reader<'_>) -> Network {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
     use tare_model::Value;
 
     use super::super::super::grammar::Ulimit;
-    use super::super::super::reader::tests::assert_refused;
+    use super::super::super::reader::tests::{assert_refused, assert_refuses, with};
     use super::*;
-
-    fn refused(name: &str, value: impl Into<Value>) -> SettingsError {
-        Settings::read(&Params::new().with(name, value)).expect_err(name)
-    }
 
     #[test]
     fn no_settings_mean_what_docker_run_would_do() {
@@ -368,54 +365,36 @@ mod tests {
 
     #[test]
     fn a_misspelled_setting_is_refused_with_the_likely_one() {
-        let error = refused("memroy", "1g");
+        let error = Settings::read(&with("memroy", "1g")).unwrap_err();
         assert_eq!(error.setting, "memroy");
         assert_eq!(error.hint.as_deref(), Some("did you mean `memory`?"));
-        let error = refused("cap_add", "SYS_NIC");
+        let error = Settings::read(&with("cap_add", "SYS_NIC")).unwrap_err();
         assert_eq!(error.hint.as_deref(), Some("did you mean `SYS_NICE`?"));
     }
 
     #[test]
     fn values_outside_the_grammar_are_refused() {
-        let cases = [
-            ("cpus", f64::NAN.into()),
-            ("cpus", (-1.0).into()),
-            ("cpus", 0i64.into()),
-            ("cpuset", "3-1".into()),
-            ("cpuset", "0;1".into()),
-            ("cpuset", "".into()),
-            ("memory", "1m".into()),
-            ("memory", "-1g".into()),
-            ("memory", "9999999999999g".into()),
-            ("memory", "m".into()),
-            ("shm", (-1i64).into()),
-            ("network", "Bridge".into()),
-            ("storage", "/etc".into()),
-            ("privileged", "yes".into()),
-            ("init", 1i64.into()),
-            ("entry", true.into()),
-            ("entry", "a\0b".into()),
-            ("stop_after", "soon".into()),
-            ("stop_after", 0i64.into()),
-            ("network", "container:".into()),
-            ("network", "container:NAME/..".into()),
-            ("port", 0i64.into()),
-            ("port", 80i64.into()),
-            ("seccomp", "unconfine".into()),
-            ("seccomp", "a\u{1b}.json".into()),
-            ("ulimits", "nofile".into()),
-            ("ulimits", "nofile=9:1".into()),
-            ("ulimits", "nofile=-1:5".into()),
-            ("ulimits", "nofiles=5".into()),
-            ("platform", "linux".into()),
-            ("bind_folder", "relative".into()),
-            ("bind_folder", "/a/../etc".into()),
-            ("bind_folder", "/tmp".into()),
-            ("lower_file", "0".into()),
-            ("lower_file", "9g".into()),
-            ("packages", "-rf".into()),
-            ("programs", "bin/x".into()),
-        ];
-        assert_refused(Settings::read, cases);
+        let values = json!({
+            "cpus": [-1.0, 0],
+            "cpuset": ["3-1", "0;1", ""],
+            "memory": ["1m", "-1g", "9999999999999g", "m"],
+            "shm": [-1],
+            "network": ["Bridge", "container:", "container:NAME/.."],
+            "storage": ["/etc"],
+            "privileged": ["yes"],
+            "init": [1],
+            "entry": [true, "a\0b"],
+            "stop_after": ["soon", 0],
+            "port": [0, 80],
+            "seccomp": ["unconfine", "a\u{1b}.json"],
+            "ulimits": ["nofile", "nofile=9:1", "nofile=-1:5", "nofiles=5"],
+            "platform": ["linux"],
+            "bind_folder": ["relative", "/a/../etc", "/tmp"],
+            "lower_file": ["0", "9g"],
+            "packages": ["-rf"],
+            "programs": ["bin/x"],
+        });
+        assert_refused(Settings::read, &values);
+        assert_refuses(Settings::read, "cpus", f64::NAN);
     }
 }

@@ -232,44 +232,41 @@ pub(super) fn run_command(
 /// What runtimes say. RUNTIME is the one, ANSWER what it said.
 static REFUSALS: &[Known] = &[
     Known::denied(
-        &[&["needs cap_sys_admin"]],
+        &["needs cap_sys_admin"],
         "`RUNTIME` needs namespaces that only root may make",
         "run as root",
     ),
     Known::absent(
-        &[&["cgroups in hybrid mode not supported"]],
+        &["cgroups in hybrid mode not supported"],
         "`RUNTIME` refuses this machine's mix of cgroup versions (hybrid), and it does not call itself crun, from which Tare would hide the second: ANSWER",
         "boot with systemd.unified_cgroup_hierarchy=1, or use runc",
     ),
     Known::absent(
         &[
-            &[RUNSC, "cgroup"],
-            &[RUNSC, "network"],
-            &[RUNSC, "netns"],
-            &[RUNSC, "nonroot"],
+            "runsc: … cgroup",
+            "runsc: … network",
+            "runsc: … netns",
+            "runsc: … nonroot",
         ],
         "`RUNTIME` cannot use something of this machine: ANSWER",
         "tell it to do without by `runtime_args`: --network=none, --ignore-cgroups, and --TESTONLY-unsafe-nonroot where it may not become another user",
     ),
     Known::denied(
-        &[&["unable to apply caps"], &["capset"]],
+        &["unable to apply caps", "capset"],
         "`RUNTIME` may not give a capability of the specification: ANSWER",
         "caps = \"all\" gives those that Tare itself has",
     ),
     Known::denied(
-        &[&["rlimit", "operation not permitted"]],
+        &["rlimit … operation not permitted"],
         "`RUNTIME` may not raise a limit of the specification: ANSWER",
         "take `process.rlimits` out of it, or run with CAP_SYS_RESOURCE",
     ),
     Known::denied(
-        &[&["operation not permitted"], &["permission denied"]],
+        &["operation not permitted", "permission denied"],
         "`RUNTIME` was refused something by the kernel: ANSWER",
         "",
     ),
 ];
-
-/// What begins the words of a runtime with that in its name, so that rows can be about it alone.
-const RUNSC: &str = "runsc:";
 
 /// What a runtime's last words mean, cut by what the reader can do.
 pub(super) fn refusal(name: &str, status: Option<i32>, words: &str) -> EnvError {
@@ -278,7 +275,8 @@ pub(super) fn refusal(name: &str, status: Option<i32>, words: &str) -> EnvError 
         .is_some_and(|file| file.to_string_lossy().contains("runsc"));
     let name = name.escape_debug().to_string();
     let answer = words.trim().escape_debug().to_string();
-    let by = if is_runsc { RUNSC } else { "" };
+    // So that rows can be about it alone.
+    let by = if is_runsc { "runsc:" } else { "" };
     if let Some(known) = Known::find(REFUSALS, &format!("{by}{answer}")) {
         return known.error(&[("RUNTIME", &name), ("ANSWER", &answer)]);
     }

@@ -16,21 +16,18 @@ use crate::env::common::{
 };
 use crate::env::container::settings::{capabilities, limit_facts, limits};
 use crate::env::reader::Reader;
-use crate::env::setting::{Between, Form, settings, words};
+use crate::env::setting::{Between, Form, meanings, settings, words};
 
-/// The root file system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rootfs {
-    /// A folder with the agent.
-    Minimal,
-    /// An overlay over the host's root file system.
-    OverlayHost,
+meanings! {
+    /// The root file system.
+    pub(super) enum Rootfs, ROOTS {
+        /// A folder with the agent.
+        Minimal: "minimal",
+        /// An overlay over the host's root file system.
+        OverlayHost: "overlay-host",
+    }
 }
 
-const ROOTS: [(&str, Rootfs); 2] = [
-    ("minimal", Rootfs::Minimal),
-    ("overlay-host", Rootfs::OverlayHost),
-];
 const NETWORKS: [(&str, Network); 3] = [
     ("none", Network::None),
     ("veth", Network::Veth),
@@ -242,14 +239,11 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
     use tare_model::Value;
 
-    use super::super::super::reader::tests::assert_refused;
+    use super::super::super::reader::tests::{assert_refused, with};
     use super::*;
-
-    fn read(name: &str, value: impl Into<Value>) -> Result<Settings, SettingsError> {
-        Settings::read(&Params::new().with(name, value))
-    }
 
     #[test]
     fn nothing_said_is_runc_with_an_untouched_specification() {
@@ -262,32 +256,24 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused_under_its_own_name_with_a_hint() {
-        let cases = [
-            ("runtime", "".into()),
-            ("runtime", "a\0b".into()),
-            ("runtime", true.into()),
-            ("runtime_args", true.into()),
-            ("runtime_args", Value::List(vec!["a\0".into()])),
-            ("spec", "".into()),
-            ("spec", "docker:".into()),
-            ("spec", "docker:a b".into()),
-            ("spec", "docker:../../etc".into()),
-            ("spec", "docker:a\u{1b}[31m".into()),
-            ("rootfs", "overlay".into()),
-            ("namespaces", "user".into()),
-            ("namespaces", "".into()),
-            ("caps", "NET_ROW".into()),
-            ("seccomp", "strict".into()),
-            ("no_new_privs", "yes".into()),
-            ("masked_paths", 1i64.into()),
-            ("cpus", "many".into()),
-            ("cpuset", "3-1".into()),
-            ("memory", "12 apples".into()),
-            ("pids", 0i64.into()),
-            ("network", "bridge".into()),
-            ("colour", "red".into()),
-        ];
-        assert_refused(Settings::read, cases);
+        let values = json!({
+            "runtime": ["", "a\0b", true],
+            "runtime_args": [true, ["a\0"]],
+            "spec": ["", "docker:", "docker:a b", "docker:../../etc", "docker:a\u{1b}[31m"],
+            "rootfs": ["overlay"],
+            "namespaces": ["user", ""],
+            "caps": ["NET_ROW"],
+            "seccomp": ["strict"],
+            "no_new_privs": ["yes"],
+            "masked_paths": [1],
+            "cpus": ["many"],
+            "cpuset": ["3-1"],
+            "memory": ["12 apples"],
+            "pids": [0],
+            "network": ["bridge"],
+            "colour": ["red"],
+        });
+        assert_refused(Settings::read, &values);
     }
 
     #[test]
@@ -304,11 +290,13 @@ mod tests {
         let host = both("all", "host").unwrap();
         assert_eq!(host.namespaces.unwrap(), ["uts", "ipc", "cgroup"]);
         assert_eq!(
-            read("namespaces", "mount,pid").unwrap().network,
+            Settings::read(&with("namespaces", "mount,pid"))
+                .unwrap()
+                .network,
             Some(Network::Host)
         );
         assert_eq!(
-            read("namespaces", "net").unwrap().network,
+            Settings::read(&with("namespaces", "net")).unwrap().network,
             Some(Network::None)
         );
     }
@@ -317,16 +305,23 @@ mod tests {
     fn arguments_come_from_a_list_as_they_are_and_from_a_text_split_at_spaces() {
         let list = Value::List(vec!["--a b".into(), "--c".into()]);
         assert_eq!(
-            read("runtime_args", list).unwrap().runtime_args,
+            Settings::read(&with("runtime_args", list))
+                .unwrap()
+                .runtime_args,
             ["--a b", "--c"]
         );
-        let text = read("runtime_args", " --a  --b=1 ").unwrap();
+        let text = Settings::read(&with("runtime_args", " --a  --b=1 ")).unwrap();
         assert_eq!(text.runtime_args, ["--a", "--b=1"]);
     }
 
     #[test]
     fn only_capabilities_named_one_by_one_are_a_list() {
-        let of = |text: &str| read("caps", text).unwrap().capabilities.unwrap();
+        let of = |text: &str| {
+            Settings::read(&with("caps", text))
+                .unwrap()
+                .capabilities
+                .unwrap()
+        };
         assert_eq!(
             of("NET_RAW"),
             Capabilities::Listed(vec!["CAP_NET_RAW".into()])

@@ -7,7 +7,7 @@
 
 use tare_model::CommandChange;
 
-use super::Difference;
+use super::{Difference, Own};
 use crate::env::text::printable;
 
 /// The name of the difference that is the words in front of the command.
@@ -38,6 +38,21 @@ impl Started {
     /// All of it.
     pub(in crate::env) fn argv(&self) -> Vec<String> {
         self.entry.iter().chain(&self.command).cloned().collect()
+    }
+
+    /// What it is of something of the user's: its words, its directory, and its parts as differences.
+    pub(in crate::env) fn own(&self, client: &str) -> Own {
+        let parts = self.parts(client).into_iter();
+        let (differences, of_command) = parts
+            .map(|(part, change)| (part.clone(), (part.id, change)))
+            .unzip();
+        Own {
+            argv: self.argv(),
+            directory: self.directory.clone(),
+            differences,
+            of_command,
+            ..Own::default()
+        }
     }
 
     /// Its parts, with what an arm without them changes, in the words of an engine's client.

@@ -128,6 +128,19 @@ impl Caller {
         })
     }
 
+    /// What podman tells of one of its things: a container, an image.
+    pub(super) fn inspect(
+        &self,
+        cx: &Context<'_>,
+        kind: &str,
+        name: &str,
+        limit: Duration,
+    ) -> Result<Json, EnvError> {
+        let arguments = [kind, "inspect", "--format=json", "--", name];
+        let answer = self.ask(cx, &format!("inspect the {kind}"), &arguments, limit)?;
+        Ok(answer.get(0).cloned().unwrap_or(Json::Null))
+    }
+
     /// Starts podman and leaves it running with its pipes; the process carries the run's label.
     pub(super) fn spawn(
         &self,

@@ -248,7 +248,7 @@ impl PodmanEnvironment {
             .and_then(|()| {
                 let arguments = ["start", "--attach", name];
                 let said = caller.call(cx, "start a container", &arguments, &[], CONTROL_LIMIT)?;
-                let found = inspect(cx, caller, name, CONTROL_LIMIT)?;
+                let found = caller.inspect(cx, "container", name, CONTROL_LIMIT)?;
                 // Not by what it printed: podman can attach too late to hear a program as short as this one.
                 if found["State"]["ExitCode"] == 0 {
                     return Ok(found);
@@ -419,7 +419,7 @@ impl PodmanEnvironment {
                 &[],
                 CONTROL_LIMIT,
             )?;
-            let found = inspect(cx, caller, name, CONTROL_LIMIT)?;
+            let found = caller.inspect(cx, "container", name, CONTROL_LIMIT)?;
             ends = self.ends(&prepared.engine, &found);
             charged = charged_to(&prepared.engine, &found);
         }
@@ -443,18 +443,6 @@ impl PodmanEnvironment {
             _ => address::bridge(container),
         }
     }
-}
-
-/// Describes a container.
-fn inspect(
-    cx: &Context<'_>,
-    caller: &Caller,
-    name: &str,
-    limit: Duration,
-) -> Result<Json, EnvError> {
-    let arguments = ["container", "inspect", "--format=json", "--", name];
-    let answer = caller.ask(cx, "inspect the container", &arguments, limit)?;
-    Ok(answer.get(0).cloned().unwrap_or(Json::Null))
 }
 
 impl Environment for PodmanEnvironment {

@@ -24,115 +24,108 @@ const RUNTIME_FIX: &str =
     "install it, or name another one with `runtime`, by name or absolute path";
 
 static KNOWN: &[Known] = &[
+    Known::absent(&["rlimit … operation not permitted"], RLIMIT, RLIMIT_FIX),
     Known::absent(
-        &[&["rlimit", "operation not permitted"]],
-        RLIMIT,
-        RLIMIT_FIX,
-    ),
-    Known::absent(
-        &[&["cgroups in hybrid mode not supported"]],
+        &["cgroups in hybrid mode not supported"],
         HYBRID,
         "`runtime = \"runc\"` (`sudo apt-get install runc`)",
     ),
     Known::absent(
         &[
-            &["newuidmap", "executable file not found"],
-            &["newgidmap", "executable file not found"],
+            "newuidmap … executable file not found",
+            "newgidmap … executable file not found",
         ],
         "the programs that map a user's subordinate ids are not installed",
         "`sudo apt-get install uidmap`",
     ),
     Known::absent(
         &[
-            &["unable to setup user: invalid argument"],
-            &["insufficient uids or gids"],
+            "unable to setup user: invalid argument",
+            "insufficient uids or gids",
         ],
         SUBORDINATE,
         SUBORDINATE_FIX,
     ),
     Known::absent(
-        &[&["container-init", "not found"]],
+        &["container-init … not found"],
         "the small init that `init = true` asks for is not installed",
         "`sudo apt-get install catatonit`",
     ),
     Known::absent(
-        &[&["slirp4netns", "not find"], &["slirp4netns", "not found"]],
+        &["slirp4netns … not find", "slirp4netns … not found"],
         "the program for the network of a rootless container is not installed",
         "`sudo apt-get install slirp4netns`, or `network = \"host\"` or `\"none\"`",
     ),
     Known::absent(
-        &[&["pasta", "not find"]],
+        &["pasta … not find"],
         "the program for the network of a rootless container is not installed",
         "`sudo apt-get install passt`, or `network = \"slirp4netns\"`",
     ),
     Known::absent(
-        &[&["pasta", "not found"]],
+        &["pasta … not found"],
         "podman is older than its `pasta` network (4.4), or that program is not installed",
         "`sudo apt-get install passt`, or `network = \"slirp4netns\"`",
     ),
     Known::absent(
-        &[&["failed to find plugin"]],
+        &["failed to find plugin"],
         "the programs that set up a bridge for containers are not installed",
         "`sudo apt-get install containernetworking-plugins`",
     ),
     Known::absent(
-        &[&["netavark", "not find"]],
+        &["netavark … not find"],
         "the program that sets up a bridge for containers is not installed",
         "`sudo apt-get install netavark aardvark-dns`",
     ),
     Known::absent(
         &[
-            &["default oci runtime", "not found"],
-            &["no valid executable found for oci runtime"],
+            "default oci runtime … not found",
+            "no valid executable found for oci runtime",
         ],
         "podman finds no OCI runtime of that name",
         RUNTIME_FIX,
     ),
     Known::absent(
-        &[&["opening seccomp profile failed"]],
+        &["opening seccomp profile failed"],
         "the file that `seccomp` names is not there, or podman's user may not read it",
         "put it where that user may read it",
     ),
     Known::absent(
-        &[&["seccomp profile", "failed"]],
+        &["seccomp profile … failed"],
         "the file that `seccomp` names is no seccomp profile",
         "see /usr/share/containers/seccomp.json for one that is",
     ),
     Known::absent(
-        &[&["cannot connect to podman"]],
+        &["cannot connect to podman"],
         "the machine that podman runs its containers in is not running",
         "`podman machine init`, then `podman machine start`",
     ),
     Known::absent(
-        &[&["unable to apply caps"]],
+        &["unable to apply caps"],
         "podman does not hold every capability that it is to give away",
         "use `cap_add` with those that are needed, or `--set podman.as=USER`: a user namespace has them all",
     ),
     Known::absent(
-        &[&["no space left on device"]],
+        &["no space left on device"],
         "the disk that holds podman's data is full",
         "see `podman system df`; `podman system prune` removes what is not used",
     ),
     Known::absent(
-        &[
-            &["no matching entries in passwd file"],
-            &["unable to find user"],
-        ],
+        &["no matching entries in passwd file", "unable to find user"],
         "the image has no such `user`",
         "give `user` as a number",
     ),
     Known::absent(
-        &[&["exec format error"]],
+        &["exec format error"],
         "the agent is built for another processor than podman's machine has",
         "build the agent for that target",
     ),
     Known::absent(
-        &[&["database configuration mismatch"]],
+        &["database configuration mismatch"],
         "podman was used before with another folder or storage driver than its configuration names now",
         "undo the change in storage.conf or containers.conf; `podman system reset` removes everything",
     ),
     Known::absent(
-        &[&["cgroup"]],
+        &["cgroup"],
         "the control group of the container could not be set up",
         "see `podman info --format '{{.Host.CgroupsVersion}} {{.Host.CgroupManager}}'` and /proc/cgroups",
     ),

@@ -79,9 +79,7 @@ pub(super) fn inspect(
     name: &str,
     limit: Duration,
 ) -> Result<Json, EnvError> {
-    let arguments = ["image", "inspect", "--format=json", "--", name];
-    match caller.ask(cx, "inspect the image", &arguments, limit) {
-        Ok(answer) => Ok(answer.get(0).cloned().unwrap_or(Json::Null)),
+    match caller.inspect(cx, "image", name, limit) {
         Err(EnvError::Refused { answer, .. }) if is_missing(&answer) => Err(EnvError::Absent {
             why: format!(
                 "the image `{name}` is not in the storage{}, and Tare pulls nothing",
@@ -89,7 +87,7 @@ pub(super) fn inspect(
             ),
             fix: Some(format!("`podman pull {name}`")),
         }),
-        Err(error) => Err(error),
+        other => other,
     }
 }
 

@@ -18,7 +18,7 @@ use super::super::own::command::Started;
 use super::super::own::like::Like;
 use super::super::own::shared::{Copy, Policy, Share, retold};
 use super::super::own::{
-    self as env_own, CONFIGURATION, Changed, LIKE, Own, Retold, Shares, Source, Wish,
+    self as env_own, CONFIGURATION, Changed, LIKE, Own, Retold, Shares, Source, Taken, Wish,
 };
 use super::super::text::printable;
 use super::caller::Caller;
@@ -340,11 +340,11 @@ impl Podman {
         let mut told = Vec::new();
         let flags = template.beside(cx, &caller, &[], &mut told)?;
         let started = template.command(cx, &caller, &flags)?;
-        let of_command = started.parts("podman");
+        let own = started.own("podman");
         super::record::forget(cx, "podman", &own_arm(), &Place::of(&caller))?;
         let mut differences =
             difference::differences(&template.units, &template.image_env, &started.argv());
-        differences.extend(of_command.iter().map(|(part, _)| part.clone()));
+        differences.extend(own.differences);
         if matches!(wish.source, Source::Container(_)) {
             for difference in &mut differences {
                 difference.advice = difference.advice.replace(
@@ -360,15 +360,9 @@ impl Podman {
                 Source::Container(name) => printable(name),
                 _ => format!("podman run … {}", printable(template.image())),
             },
-            argv: started.argv(),
-            directory: started.directory,
             differences,
-            of_command: of_command
-                .into_iter()
-                .map(|(part, change)| (part.id, change))
-                .collect(),
             told,
-            inside: None,
+            ..own
         })
     }
 
@@ -376,11 +370,11 @@ impl Podman {
     pub(super) fn taken_with_copies(
         &self,
         cx: &Context<'_>,
-        wish: &Wish<'_>,
-        settings: &Params,
+        taken: &Taken<'_>,
     ) -> Result<Option<Vec<Retold>>, EnvError> {
+        let wish = &taken.wish;
         let caller = self.caller_for(cx, wish)?;
-        let like = settings.text(LIKE).unwrap_or_default();
+        let like = taken.settings.text(LIKE).unwrap_or_default();
         let mut template: Template = env_own::kept(like, CONFIGURATION)?;
         let mut copied = beside::writable(&template.units);
         copied.retain(|share| can_be_overlaid(share) && is_there(cx, &caller, share));
@@ -397,10 +391,10 @@ impl Podman {
     pub(super) fn taken_changed(
         &self,
         cx: &Context<'_>,
-        wish: &Wish<'_>,
-        settings: &Params,
+        taken: &Taken<'_>,
         without: &[String],
     ) -> Result<Changed, EnvError> {
+        let wish = &taken.wish;
         let template = Template::of(cx, &self.caller_for(cx, wish)?, wish.source, wish.shares)?;
         let differences =
             difference::differences(&template.units, &template.image_env, &template.command);
@@ -416,7 +410,7 @@ impl Podman {
             })
             .collect();
         Ok(Changed {
-            settings: env_own::without(settings, without),
+            settings: env_own::without(taken.settings, without),
             change: if changes.len() == without.len() {
                 format!("your line {}", changes.join(" and "))
             } else {

@@ -18,7 +18,7 @@ use super::super::grammar::{Ulimit, is_image_reference, is_plain_name, is_safe_p
 use super::super::own;
 use super::super::own::like::{self, Like};
 use super::super::reader::Reader;
-use super::super::setting::{Between, Form, settings, words};
+use super::super::setting::{Between, Form, meanings, said, settings, words};
 use super::super::{SettingsError, Wanted};
 
 settings! {
@@ -60,29 +60,24 @@ settings! {
     USER("user", Text(Form::of("`name`, `uid` or `uid:gid`", is_user)), "the image's", "user of every process inside");
 }
 
-/// The network of a container.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Network {
-    #[default]
-    Default,
-    Bridge,
-    Host,
-    None,
-    Slirp4netns,
-    Pasta,
+meanings! {
+    /// The network of a container.
+    #[derive(Default)]
+    pub(super) enum Network, NETWORKS {
+        #[default]
+        Default: "default",
+        Bridge: "bridge",
+        Host: "host",
+        None: "none",
+        Slirp4netns: "slirp4netns",
+        Pasta: "pasta",
+    }
 }
 
 impl Network {
     /// As podman calls it; `None` leaves the choice to podman.
     pub(super) fn mode(self) -> Option<&'static str> {
-        match self {
-            Self::Default => None,
-            Self::Bridge => Some("bridge"),
-            Self::Host => Some("host"),
-            Self::None => Some("none"),
-            Self::Slirp4netns => Some("slirp4netns"),
-            Self::Pasta => Some("pasta"),
-        }
+        (self != Self::Default).then(|| said(&NETWORKS, self))
     }
 }
 
@@ -95,14 +90,16 @@ pub(super) enum Seccomp {
     Profile(PathBuf),
 }
 
-/// What the working directory lies on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Storage {
-    #[default]
-    Layer,
-    Volume,
-    Bind,
-    Tmpfs,
+meanings! {
+    /// What the working directory lies on.
+    #[derive(Default)]
+    pub(super) enum Storage, STORAGES {
+        #[default]
+        Layer: "layer",
+        Volume: "volume",
+        Bind: "bind",
+        Tmpfs: "tmpfs",
+    }
 }
 
 /// Checked settings; `None` and an empty list leave the choice to podman.
@@ -253,22 +250,6 @@ impl Settings {
     }
 }
 
-const NETWORKS: [(&str, Network); 6] = [
-    ("default", Network::Default),
-    ("bridge", Network::Bridge),
-    ("host", Network::Host),
-    ("none", Network::None),
-    ("slirp4netns", Network::Slirp4netns),
-    ("pasta", Network::Pasta),
-];
-
-const STORAGES: [(&str, Storage); 4] = [
-    ("layer", Storage::Layer),
-    ("volume", Storage::Volume),
-    ("bind", Storage::Bind),
-    ("tmpfs", Storage::Tmpfs),
-];
-
 /// Those through which an attached stream passes; `passthrough` would take the stream away.
 const LOG_DRIVERS: &[&str] = &["k8s-file", "json-file", "journald", "none"];
 
@@ -283,14 +264,11 @@ fn is_runtime(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
     use tare_model::Value;
 
-    use super::super::super::reader::tests::assert_refused;
+    use super::super::super::reader::tests::{assert_refused, assert_refuses, with};
     use super::*;
-
-    fn refused(name: &str, value: impl Into<Value>) -> SettingsError {
-        Settings::read(&Params::new().with(name, value)).expect_err(name)
-    }
 
     #[test]
     fn no_settings_mean_what_podman_run_would_do() {
@@ -379,33 +357,33 @@ mod tests {
 
     #[test]
     fn values_outside_the_grammar_are_refused_under_their_name() {
-        let cases = [
-            ("cpus", f64::NAN.into()),
-            ("cpuset", "3-1".into()),
-            ("memory", "1m".into()),
-            ("shm", (-1i64).into()),
-            ("network", "container:x".into()),
-            ("network", "slirp4netns:port_handler=x".into()),
-            ("seccomp", "relative/path".into()),
-            ("seccomp", "/a/../b".into()),
-            ("seccomp", 1i64.into()),
-            ("log_driver", "passthrough".into()),
-            ("runtime", "//x".into()),
-            ("ulimits", "nofile".into()),
-            ("ulimits", "nofile=5:4".into()),
-            ("ulimits", "nofile=x".into()),
-            ("ulimits", 5i64.into()),
-            ("storage", "/etc".into()),
-            ("privileged", "yes".into()),
-            ("as", "a:b".into()),
-        ];
-        assert_refused(Settings::read, cases);
+        let values = json!({
+            "cpuset": ["3-1"],
+            "memory": ["1m"],
+            "shm": [-1],
+            "network": ["container:x", "slirp4netns:port_handler=x"],
+            "seccomp": ["relative/path", "/a/../b", 1],
+            "log_driver": ["passthrough"],
+            "runtime": ["//x"],
+            "ulimits": ["nofile", "nofile=5:4", "nofile=x", 5],
+            "storage": ["/etc"],
+            "privileged": ["yes"],
+            "as": ["a:b"],
+        });
+        assert_refused(Settings::read, &values);
+        assert_refuses(Settings::read, "cpus", f64::NAN);
         assert_eq!(
-            refused("ulimits", "nofil=5").hint.as_deref(),
+            Settings::read(&with("ulimits", "nofil=5"))
+                .unwrap_err()
+                .hint
+                .as_deref(),
             Some("did you mean `nofile`?")
         );
         assert_eq!(
-            refused("memroy", "1g").hint.as_deref(),
+            Settings::read(&with("memroy", "1g"))
+                .unwrap_err()
+                .hint
+                .as_deref(),
             Some("did you mean `memory`?")
         );
     }

@@ -53,67 +53,64 @@ pub(super) fn has_logged_in(stderr: &str) -> bool {
 /// server lets people in, NAME the name under which the key is known, BY_HAND and COPY what a user would type.
 static KNOWN: &[Known] = &[
     Known::absent(
-        &[&["remote host identification has changed"]],
+        &["remote host identification has changed"],
         "the key of `HOST` is not the one that is known for it: another machine, or somebody in between",
         "if you know why it changed: `ssh-keygen -R 'NAME'`, then look at the new key with `BY_HAND`",
     ),
     Known::absent(
-        &[
-            &["host key verification failed"],
-            &["host key is known for"],
-        ],
+        &["host key verification failed", "host key is known for"],
         "the key of `HOST` is not known here, and Tare accepts none for you",
         "connect once by hand and compare the key: `BY_HAND`",
     ),
     Known::absent(
-        &[&["warning: identity file"]],
+        &["warning: identity file"],
         "the key cannot be read: LINE",
         "name the file of a private key: `identity = \"FILE\"`",
     ),
     Known::denied(
-        &[&["unprotected private key file"]],
+        &["unprotected private key file"],
         "`ssh` does not use a key that others can read: WORDS",
         "`chmod 600` the key",
     ),
     Known::denied(
         &[
-            &["permission denied (", "password"],
-            &["permission denied (", "keyboard-interactive"],
+            "permission denied ( … password",
+            "permission denied ( … keyboard-interactive",
         ],
         "`HOST` takes none of the keys and asks for a password (it offers OFFERS)",
         COPY_FIX,
     ),
     Known::denied(
-        &[&["permission denied ("]],
+        &["permission denied ("],
         "`HOST` takes none of the keys (it offers OFFERS)",
         COPY_FIX,
     ),
     Known::denied(
-        &[&["too many authentication failures"]],
+        &["too many authentication failures"],
         "`HOST` was offered too many keys before the right one",
         "name the key: `identity = \"FILE\"`",
     ),
     Known::absent(
-        &[&["could not resolve hostname"]],
+        &["could not resolve hostname"],
         "no machine has the name `HOST`: LINE",
         "check the name, or give it to an address in your ssh configuration (`ssh -G HOST` shows what it says)",
     ),
     Known::absent(
-        &[&["connection refused"]],
+        &["connection refused"],
         "nobody listens: LINE",
         "start an ssh server there, or give its `port`",
     ),
     Known::absent(
-        &[&["no route to host"], &["network is unreachable"]],
+        &["no route to host", "network is unreachable"],
         "`HOST` cannot be reached: LINE",
         "check that the machine runs and that the network between is up",
     ),
     Known::absent(
         &[
-            &["can't open user config file"],
-            &["bad configuration option"],
-            &["bad owner or permissions on"],
-            &["terminating,"],
+            "can't open user config file",
+            "bad configuration option",
+            "bad owner or permissions on",
+            "terminating,",
         ],
         "`ssh` cannot use its configuration: LINE",
         "`BY_HAND` must work first",

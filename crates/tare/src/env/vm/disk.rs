@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::cx::{CONTROL_LIMIT, CommandError, CommandLine, Context, files};
 use crate::env::EnvError;
+use crate::env::text::escaped;
 
 /// The program that makes the file system, and where it lies if `PATH` has no system folders.
 const MAKERS: &[&str] = &["mkfs.ext4", "/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4"];
@@ -94,7 +95,7 @@ fn make(cx: &Context<'_>, lease: &Lease, bytes: u64) -> Result<(), EnvError> {
     if finished.status != Some(0) {
         return Err(EnvError::Refused {
             what: format!("no disk image of {} MiB can be made", bytes >> 20),
-            answer: said(&finished.stderr),
+            answer: escaped(&finished.stderr),
         });
     }
     // Discarding would give the blocks back, and what is put off would be done while something is measured.
@@ -116,7 +117,7 @@ fn make(cx: &Context<'_>, lease: &Lease, bytes: u64) -> Result<(), EnvError> {
             Ok(finished) => {
                 return Err(EnvError::Refused {
                     what: "making a file system in the disk image".to_owned(),
-                    answer: said(&finished.stderr),
+                    answer: escaped(&finished.stderr),
                 });
             }
         }
@@ -125,11 +126,4 @@ fn make(cx: &Context<'_>, lease: &Lease, bytes: u64) -> Result<(), EnvError> {
         why: "`mkfs.ext4` is not installed, so there is no file system for the disk".to_owned(),
         fix: Some("`apt-get install e2fsprogs`, or disk = \"none\"".to_owned()),
     })
-}
-
-fn said(stderr: &[u8]) -> String {
-    String::from_utf8_lossy(stderr)
-        .trim()
-        .escape_debug()
-        .to_string()
 }

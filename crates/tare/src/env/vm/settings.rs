@@ -11,7 +11,7 @@ use tare_model::{Facts, Params};
 
 use crate::env::common::{FILES, PACKAGES, PROGRAMS};
 use crate::env::reader::Reader;
-use crate::env::setting::{Form, said, settings, words};
+use crate::env::setting::{Form, meanings, said, settings, words};
 use crate::env::{Setting, SettingsError, Wanted};
 
 /// As everywhere but for its default: a guest has no other programs.
@@ -49,64 +49,45 @@ settings! {
     FILES;
 }
 
-/// Which accelerator is wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Accel {
-    Auto,
-    Kvm,
-    Tcg,
+meanings! {
+    /// Which accelerator is wanted.
+    pub(super) enum Accel, ACCELS {
+        Auto: "auto",
+        Kvm: "kvm",
+        Tcg: "tcg",
+    }
 }
 
-/// The bus of the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Disk {
-    None,
-    Virtio,
-    Nvme,
-    Ide,
-    Scsi,
+meanings! {
+    /// The bus of the disk.
+    pub(super) enum Disk, DISKS {
+        None: "none",
+        Virtio: "virtio",
+        Nvme: "nvme",
+        Ide: "ide",
+        Scsi: "scsi",
+    }
 }
 
-/// The network device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Nic {
-    None,
-    Virtio,
-    E1000,
-    Rtl8139,
+meanings! {
+    /// The network device.
+    pub(super) enum Nic, NICS {
+        Virtio: "virtio",
+        E1000: "e1000",
+        Rtl8139: "rtl8139",
+        None: "none",
+    }
 }
 
-/// What the network device is connected to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Network {
-    Auto,
-    Tap,
-    User,
+meanings! {
+    /// What the network device is connected to.
+    pub(super) enum Network, NETWORKS {
+        Auto: "auto",
+        Tap: "tap",
+        User: "user",
+    }
 }
 
-const ACCELS: [(&str, Accel); 3] = [
-    ("auto", Accel::Auto),
-    ("kvm", Accel::Kvm),
-    ("tcg", Accel::Tcg),
-];
-const DISKS: [(&str, Disk); 5] = [
-    ("none", Disk::None),
-    ("virtio", Disk::Virtio),
-    ("nvme", Disk::Nvme),
-    ("ide", Disk::Ide),
-    ("scsi", Disk::Scsi),
-];
-const NICS: [(&str, Nic); 4] = [
-    ("virtio", Nic::Virtio),
-    ("e1000", Nic::E1000),
-    ("rtl8139", Nic::Rtl8139),
-    ("none", Nic::None),
-];
-const NETWORKS: [(&str, Network); 3] = [
-    ("auto", Network::Auto),
-    ("tap", Network::Tap),
-    ("user", Network::User),
-];
 /// The emulator's own words for its cache modes.
 const CACHES: &[&str] = &["none", "writeback", "unsafe", "directsync", "writethrough"];
 
@@ -242,50 +223,37 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
-    use tare_model::Value;
+    use serde_json::json;
 
-    use super::super::super::reader::tests::assert_refused;
+    use super::super::super::reader::tests::{assert_refused, assert_refuses, with};
     use super::*;
-
-    fn read(name: &str, value: impl Into<Value>) -> Result<Settings, SettingsError> {
-        Settings::read(&Params::new().with(name, value))
-    }
 
     #[test]
     fn what_is_no_value_of_a_setting_is_refused_under_its_name_with_a_hint() {
-        let bad = [
-            ("accel", "hvf".into()),
-            ("accel", true.into()),
-            ("kernel", "vmlinuz".into()),
-            ("kernel", 6i64.into()),
-            ("kernel", "".into()),
-            ("machine", "pc,dump-guest-core=on".into()),
-            ("machine", "".into()),
-            ("cpu", "-help".into()),
-            ("cpu", "max evil".into()),
-            ("cpu", "\u{1b}[31m".into()),
-            ("cpus", 0i64.into()),
-            ("cpus", 5000i64.into()),
-            ("cpus", "many".into()),
-            ("memory", "1m".into()),
-            ("memory", "-1g".into()),
-            ("memory", "2x".into()),
-            ("memory", "99999999999t".into()),
-            ("disk", "floppy".into()),
-            ("nic", "pcnet".into()),
-            ("network", "bridge".into()),
-            ("boot_limit", 0i64.into()),
-            ("boot_limit", f64::NAN.into()),
-            ("boot_limit", "soon".into()),
-            ("colour", "red".into()),
-        ];
-        assert_refused(Settings::read, bad);
+        let values = json!({
+            "accel": ["hvf", true],
+            "kernel": ["vmlinuz", 6, ""],
+            "machine": ["pc,dump-guest-core=on", ""],
+            "cpu": ["-help", "max evil", "\u{1b}[31m"],
+            "cpus": [0, 5000, "many"],
+            "memory": ["1m", "-1g", "2x", "99999999999t"],
+            "disk": ["floppy"],
+            "nic": ["pcnet"],
+            "network": ["bridge"],
+            "boot_limit": [0, "soon"],
+            "colour": ["red"],
+        });
+        assert_refused(Settings::read, &values);
+        assert_refuses(Settings::read, "boot_limit", f64::NAN);
     }
 
     #[test]
     fn settings_that_only_mean_something_together_are_refused_alone() {
         for (name, value) in [("cache", "unsafe"), ("disk_size", "1g")] {
-            assert_eq!(read(name, value).unwrap_err().setting, name);
+            assert_eq!(
+                Settings::read(&with(name, value)).unwrap_err().setting,
+                name
+            );
         }
         let both = Params::new().with("nic", "none").with("network", "tap");
         assert_eq!(Settings::read(&both).unwrap_err().setting, "network");
@@ -308,13 +276,24 @@ mod tests {
 
     #[test]
     fn amounts_are_read_with_and_without_a_unit() {
-        assert_eq!(read("memory", "1G").unwrap().memory_bytes, 1 << 30);
-        assert_eq!(read("memory", 1i64 << 28).unwrap().memory_bytes, 1 << 28);
         assert_eq!(
-            read("cpu", "qemu64,+aes").unwrap().cpu.as_deref(),
+            Settings::read(&with("memory", "1G")).unwrap().memory_bytes,
+            1 << 30
+        );
+        assert_eq!(
+            Settings::read(&with("memory", 1i64 << 28))
+                .unwrap()
+                .memory_bytes,
+            1 << 28
+        );
+        assert_eq!(
+            Settings::read(&with("cpu", "qemu64,+aes"))
+                .unwrap()
+                .cpu
+                .as_deref(),
             Some("qemu64,+aes")
         );
-        let limit = read("boot_limit", 2.5).unwrap().boot_limit;
+        let limit = Settings::read(&with("boot_limit", 2.5)).unwrap().boot_limit;
         assert_eq!(limit, Duration::from_millis(2500));
     }
 }

@@ -9,12 +9,12 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 use tare_model::dossier::{Dossier, DossierArm};
-use tare_model::fact;
 use tare_model::study::A_PRIME;
 use tare_model::{StoppedBy, WhyOutcome};
 
 use super::answer;
-use super::format::{Format, Made, Material};
+use super::format::{Format, Made};
+use super::terminal::beside::machine;
 use super::terminal::{self, applied_told, harmless, tail};
 use super::words::{Names, command_line, purpose};
 
@@ -35,12 +35,8 @@ const SCRIPT: &str = include_str!("report.js");
 pub static HTML: Format = Format::new(
     "html",
     "one page for a browser or a printer, complete in itself: answer, costs, causes, every block, method",
-    make,
+    |material| Made::Text(page(material.dossier)),
 );
-
-fn make(material: &Material<'_>) -> Made {
-    Made::Text(page(material.dossier))
-}
 
 /// The page of a dossier.
 pub fn page(dossier: &Dossier) -> String {
@@ -227,19 +223,13 @@ fn incomplete(stopped_by: StoppedBy) -> &'static str {
 
 /// What it cost, and how far it goes.
 fn scope(dossier: &Dossier) -> String {
-    let baseline = dossier.arms.iter().find(|arm| arm.baseline);
-    let fact = |name: &str| {
-        let value = baseline.and_then(|arm| arm.facts.get(name));
-        value.map_or_else(|| "not recorded".to_owned(), |value| harmless(value))
-    };
+    let [processor, kernel] = machine(dossier);
     format!(
-        "The run took {:.0} s{} for {} trials{}. It holds for this machine (processor: {}; kernel: {}) and these workloads, and for nothing else.",
+        "The run took {:.0} s{} for {} trials{}. It holds for this machine (processor: {processor}; kernel: {kernel}) and these workloads, and for nothing else.",
         dossier.cost.wall_s,
         tail::timed_share(dossier),
         dossier.cost.trials,
-        tail::how_it_ended(dossier.stopped_by),
-        fact(fact::CPU_MODEL),
-        fact(fact::KERNEL_RELEASE)
+        tail::how_it_ended(dossier.stopped_by)
     )
 }
 

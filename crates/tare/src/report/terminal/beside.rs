@@ -78,19 +78,22 @@ pub fn beside(first: &Dossier, second: &Dossier, called: Called, style: Style) -
 
 /// What a run is, and on what it was made.
 pub(in crate::report) fn told(dossier: &Dossier) -> String {
-    let baseline = dossier.arms.iter().find(|arm| arm.baseline);
-    let fact = |name: &str| {
-        let value = baseline.and_then(|arm| arm.facts.get(name));
-        value.map_or_else(|| "not recorded".to_owned(), |value| harmless(value))
-    };
+    let [processor, kernel] = machine(dossier);
     format!(
-        "run {} of {}, Tare {}; processor {}; kernel {}",
+        "run {} of {}, Tare {}; processor {processor}; kernel {kernel}",
         harmless(&dossier.run),
         harmless(&dossier.started),
-        harmless(&dossier.tare),
-        fact(fact::CPU_MODEL),
-        fact(fact::KERNEL_RELEASE)
+        harmless(&dossier.tare)
     )
+}
+
+/// The baseline's processor and its kernel, by their names.
+pub(in crate::report) fn machine(dossier: &Dossier) -> [String; 2] {
+    let baseline = dossier.arms.iter().find(|arm| arm.baseline);
+    [fact::CPU_MODEL, fact::KERNEL_RELEASE].map(|name| {
+        let value = baseline.and_then(|arm| arm.facts.get(name));
+        value.map_or_else(|| "not recorded".to_owned(), |value| harmless(value))
+    })
 }
 
 /// What a row says: 0 where the cost differs, 1 where it is open, 2 where it is the same, 3 where there is none.

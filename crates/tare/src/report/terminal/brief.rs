@@ -13,7 +13,7 @@ use super::super::groups::{Group, grouped};
 use super::super::number::glance;
 use super::super::words::{self, Names, TooFew};
 use super::text::{Paint, harmless, paragraph, width, wrapped};
-use super::{LEAST, Style, both, concurrency, emulated, pairs, publication, tail, title};
+use super::{Style, both, concurrency, emulated, pairs, publication, tail, title};
 
 /// An axis of fewer columns shows nothing.
 const LEAST_AXIS: usize = 12;
@@ -29,10 +29,7 @@ const COST: &str = "cost × [95 %]";
 
 /// Draws the dossier.
 pub fn brief(dossier: &Dossier, style: Style) -> String {
-    let style = Style {
-        width: style.width.max(LEAST),
-        ..style
-    };
+    let style = style.drawable();
     let mut out = String::new();
     paragraph(&mut out, "", &title(dossier), style.width);
     let names = Names::of(dossier);

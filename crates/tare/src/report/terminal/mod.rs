@@ -52,25 +52,31 @@ pub struct Style {
     pub colour: bool,
 }
 
+impl Style {
+    /// With columns in which something fits.
+    fn drawable(self) -> Self {
+        Self {
+            width: self.width.max(LEAST),
+            ..self
+        }
+    }
+}
+
 /// What a run says at its end.
-pub static TABLE: Format = Format {
-    is_for_terminals: true,
-    ..Format::new(
-        "table",
-        "the answer and one row a metric with its interval drawn, for the terminal",
-        |material| Made::Text(told(material.dossier, material.style, brief)),
-    )
-};
+pub static TABLE: Format = Format::new(
+    "table",
+    "the answer and one row a metric with its interval drawn, for the terminal",
+    |material| Made::Text(told(material.dossier, material.style, brief)),
+)
+.for_terminals();
 
 /// Everything that a terminal is told.
-pub static FULL: Format = Format {
-    is_for_terminals: true,
-    ..Format::new(
-        "full",
-        "all values, verdicts in full, remarks, causes and what differs, for the terminal",
-        |material| Made::Text(told(material.dossier, material.style, table)),
-    )
-};
+pub static FULL: Format = Format::new(
+    "full",
+    "all values, verdicts in full, remarks, causes and what differs, for the terminal",
+    |material| Made::Text(told(material.dossier, material.style, table)),
+)
+.for_terminals();
 
 /// An answer of `tare why`, or else what `otherwise` makes of the dossier.
 pub fn told(dossier: &Dossier, style: Style, otherwise: fn(&Dossier, Style) -> String) -> String {
@@ -90,10 +96,7 @@ const SHORT_NS: f64 = 100_000.0;
 
 /// Draws the dossier.
 pub fn table(dossier: &Dossier, style: Style) -> String {
-    let style = Style {
-        width: style.width.max(LEAST),
-        ..style
-    };
+    let style = style.drawable();
     let mut out = String::new();
     paragraph(&mut out, "", &trust(dossier), style.width);
     paragraph(&mut out, "", &title(dossier), style.width);

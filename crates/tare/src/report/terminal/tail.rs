@@ -168,11 +168,17 @@ pub(in crate::report) fn standing(finding: &DossierFinding) -> String {
 }
 
 fn not_equal(out: &mut String, dossier: &Dossier, style: Style) {
+    let title = "The arms were not given the same";
+    checked(out, dossier, CheckResult::Fail, title, style);
+}
+
+/// What came out of the checks of parity with this result.
+fn checked(out: &mut String, dossier: &Dossier, result: CheckResult, title: &str, style: Style) {
     let arms: Vec<&str> = dossier.arms.iter().map(|arm| arm.id.as_str()).collect();
-    let unfair = shared(&arms, &dossier.parity, CheckResult::Fail);
-    if !unfair.is_empty() {
-        heading(out, "The arms were not given the same", style);
-        for line in unfair {
+    let lines = shared(&arms, &dossier.parity, result);
+    if !lines.is_empty() {
+        heading(out, title, style);
+        for line in lines {
             paragraph(out, "  ", &line, style.width);
         }
     }
@@ -180,14 +186,8 @@ fn not_equal(out: &mut String, dossier: &Dossier, style: Style) {
 
 fn unequal(out: &mut String, dossier: &Dossier, style: Style) {
     not_equal(out, dossier, style);
-    let arms: Vec<&str> = dossier.arms.iter().map(|arm| arm.id.as_str()).collect();
-    let different = shared(&arms, &dossier.parity, CheckResult::Differs);
-    if !different.is_empty() {
-        heading(out, "What differs between the arms", style);
-        for line in different {
-            paragraph(out, "  ", &line, style.width);
-        }
-    }
+    let title = "What differs between the arms";
+    checked(out, dossier, CheckResult::Differs, title, style);
 }
 
 /// The items with this result, a line each; what several arms share is said once.

@@ -33,23 +33,14 @@ fn series(metric: &str, unit: Unit, values: &[f64]) -> Series {
 
 fn good() -> ProbeReport {
     ProbeReport {
-        probe: "thing".to_owned(),
-        revision: 1,
         // Not in the order of the metrics, on purpose.
         series: vec![
             series("area.second.rate", Unit::BytePerSecond, &[1e9]),
             series("area.first.time", Unit::Nanosecond, &[2.0, 2.5]),
         ],
-        unavailable: BTreeMap::new(),
-        checksum: None,
         canary_ns: [1.0, 1.0],
         elapsed_ns: 1,
-        counters: BTreeMap::new(),
-        timer: BTreeMap::new(),
-        command: None,
-        span: None,
-        sliced: None,
-        timed_ns: None,
+        ..ProbeReport::empty("thing", 1)
     }
 }
 

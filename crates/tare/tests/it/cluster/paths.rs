@@ -106,7 +106,7 @@ fn two_containers_of_an_engine_exchange_a_round_trip() {
 
 #[test]
 fn two_machines_exchange_a_round_trip_and_are_labelled_as_emulated() {
-    let Some(stored) = round_trips("vm", guests()) else {
+    let Some(stored) = round_trips("vm", crate::vm::tcg()) else {
         return;
     };
     assert_measured(&stored);

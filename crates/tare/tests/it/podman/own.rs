@@ -9,6 +9,7 @@ use tare::env::{Driver, EnvError, StartMode};
 use tare_model::{ArmId, Params};
 
 use super::{Place, absent, place};
+use crate::own::told_of_copies;
 
 /// What the podman that is tested prints; panics where it fails.
 #[track_caller]
@@ -189,10 +190,7 @@ fn what_the_command_writes_to_lies_below_a_layer_of_each_arms_own() {
             run(&arm, "echo rows >/data/rows");
         });
         let own = place.driver.take(&cx, &wish).unwrap();
-        let told = place.driver.take_copies(&cx, &wish, &own.settings);
-        let told = told.unwrap().unwrap();
-        let told: Vec<&str> = told.iter().map(|line| line.now.as_str()).collect();
-        let told = told.join("\n");
+        let told = told_of_copies(&place.driver, &cx, wish, &own).unwrap();
         assert!(told.contains("`/data` is a COPY of"), "{told}");
         arm_of(&place, &own.settings, |arm| {
             assert_eq!(run(&arm, read), "rows");
@@ -210,8 +208,7 @@ fn what_the_command_writes_to_lies_below_a_layer_of_each_arms_own() {
             ..wish
         };
         let own = place.driver.take(&cx, &wish).unwrap();
-        let told = place.driver.take_copies(&cx, &wish, &own.settings);
-        assert_eq!(told.unwrap(), None);
+        assert_eq!(told_of_copies(&place.driver, &cx, wish, &own), None);
     });
     place.assert_nothing_is_left();
 }

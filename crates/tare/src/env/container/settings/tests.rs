@@ -1,13 +1,10 @@
 //! What the settings become, and which are refused.
 
+use serde_json::json;
 use tare_model::Value;
 
-use super::super::super::reader::tests::assert_refused;
+use super::super::super::reader::tests::{assert_refused, assert_refuses, with};
 use super::*;
-
-fn read(name: &str, value: impl Into<Value>) -> Result<Settings, SettingsError> {
-    Settings::read(&Params::new().with(name, value))
-}
 
 #[test]
 fn the_default_is_what_docker_does() {
@@ -24,42 +21,34 @@ fn the_default_is_what_docker_does() {
 
 #[test]
 fn nonsense_is_refused_under_its_own_name_with_a_hint() {
-    let cases = [
-        ("memory", "12 apples".into()),
-        ("memory", (-1i64).into()),
-        ("memory", "99999999999999t".into()),
-        ("cpus", "many".into()),
-        ("cpus", 0i64.into()),
-        ("cpus", f64::NAN.into()),
-        ("cpuset", "a-b".into()),
-        ("cpuset", "3-1".into()),
-        ("cpuset", "".into()),
-        ("pids", "ten".into()),
-        ("namespaces", "mount,pidd".into()),
-        ("rootfs", "btrfs".into()),
-        ("caps", "NET_ROW".into()),
-        ("seccomp", "strict".into()),
-        ("no_new_privs", "yes".into()),
-        ("ssbd", "on".into()),
-        ("network", "bridge".into()),
-        ("stdio", "tty".into()),
-        ("colour", "red".into()),
-    ];
-    assert_refused(Settings::read, cases);
+    let values = json!({
+        "memory": ["12 apples", -1, "99999999999999t"],
+        "cpus": ["many", 0],
+        "cpuset": ["a-b", "3-1", ""],
+        "pids": ["ten"],
+        "namespaces": ["mount,pidd"],
+        "rootfs": ["btrfs"],
+        "caps": ["NET_ROW"],
+        "seccomp": ["strict"],
+        "no_new_privs": ["yes"],
+        "ssbd": ["on"],
+        "network": ["bridge"],
+        "stdio": ["tty"],
+        "colour": ["red"],
+    });
+    assert_refused(Settings::read, &values);
+    assert_refuses(Settings::read, "cpus", f64::NAN);
 }
 
 #[test]
 fn what_is_not_said_follows_from_the_namespaces() {
-    let none = read("namespaces", "none").unwrap();
+    let none = Settings::read(&with("namespaces", "none")).unwrap();
     assert_eq!((none.rootfs, none.network), (Rootfs::Host, Network::Host));
     assert!(!none.masked_paths && !none.private_paths && !none.mounts.proc);
-    let host = read("network", "host").unwrap();
+    let host = Settings::read(&with("network", "host")).unwrap();
     assert!(!host.namespaces.net && host.namespaces.pid);
-    let some = read(
-        "namespaces",
-        Value::List(vec!["mount".into(), "pid".into()]),
-    )
-    .unwrap();
+    let listed = Value::List(vec!["mount".into(), "pid".into()]);
+    let some = Settings::read(&with("namespaces", listed)).unwrap();
     assert_eq!(
         (some.rootfs, some.network),
         (Rootfs::Overlay, Network::Host)
@@ -68,27 +57,16 @@ fn what_is_not_said_follows_from_the_namespaces() {
 
 #[test]
 fn what_contradicts_itself_is_refused() {
-    let contradictions = [
-        Params::new()
-            .with("namespaces", "none")
-            .with("rootfs", "overlay"),
-        Params::new()
-            .with("namespaces", "pid")
-            .with("masked_paths", true),
-        Params::new()
-            .with("namespaces", "net")
-            .with("network", "host"),
-        Params::new()
-            .with("namespaces", "pid")
-            .with("network", "veth"),
-        Params::new()
-            .with("namespaces", "none")
-            .with("private_paths", true),
-        Params::new()
-            .with("cgroup", false)
-            .with("device_rules", true),
-        Params::new().with("cgroup", false).with("pids", 10i64),
-    ];
+    let contradictions = json!([
+        {"namespaces": "none", "rootfs": "overlay"},
+        {"namespaces": "pid", "masked_paths": true},
+        {"namespaces": "net", "network": "host"},
+        {"namespaces": "pid", "network": "veth"},
+        {"namespaces": "none", "private_paths": true},
+        {"cgroup": false, "device_rules": true},
+        {"cgroup": false, "pids": 10},
+    ]);
+    let contradictions: Vec<Params> = serde_json::from_value(contradictions).unwrap();
     for settings in contradictions {
         assert!(Settings::read(&settings).is_err(), "{settings:?}");
     }
@@ -96,8 +74,14 @@ fn what_contradicts_itself_is_refused() {
 
 #[test]
 fn capabilities_are_known_with_and_without_their_prefix() {
-    let some = read("caps", "net_raw, CAP_SYS_ADMIN").unwrap();
+    let some = Settings::read(&with("caps", "net_raw, CAP_SYS_ADMIN")).unwrap();
     assert_eq!(some.capabilities.unwrap(), ["CAP_NET_RAW", "CAP_SYS_ADMIN"]);
-    assert_eq!(read("caps", "none").unwrap().capabilities, Some(Vec::new()));
-    assert_eq!(read("caps", "all").unwrap().capabilities, None);
+    assert_eq!(
+        Settings::read(&with("caps", "none")).unwrap().capabilities,
+        Some(Vec::new())
+    );
+    assert_eq!(
+        Settings::read(&with("caps", "all")).unwrap().capabilities,
+        None
+    );
 }

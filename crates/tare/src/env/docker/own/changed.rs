@@ -3,8 +3,6 @@
 //! What it is asked for stands in the words of differences; what was changed is told, so that it can be repeated.
 //! What it cannot see: a change that means the same in other words; then the switch that found it stands in.
 
-use tare_model::Params;
-
 use super::super::api::Api;
 use super::super::{DETECT_LIMIT, Docker};
 use super::difference::parts;
@@ -14,7 +12,7 @@ use super::{line, patch, version_of};
 use crate::cx::{Context, files};
 use crate::env::EnvError;
 use crate::env::own::command;
-use crate::env::own::{self as env_own, Changed, LIKE, Source, Wish};
+use crate::env::own::{self as env_own, Changed, LIKE, Source, Taken, Wish};
 
 /// The file in the run's folder in which the changed configuration is kept.
 const KEPT: &str = "own-container-changed.json";
@@ -25,10 +23,10 @@ impl Docker {
     pub(in crate::env::docker) fn taken_changed(
         &self,
         cx: &Context<'_>,
-        wish: &Wish<'_>,
-        settings: &Params,
+        taken: &Taken<'_>,
         without: &[String],
     ) -> Result<Changed, EnvError> {
+        let Taken { wish, settings } = *taken;
         let fallback = Changed {
             settings: env_own::without(settings, without),
             change: env_own::BY_ITS_SWITCH.to_owned(),
@@ -41,18 +39,18 @@ impl Docker {
         let words = match wish.source {
             Source::Line(words) => words,
             Source::Service { service, .. } => {
-                let changed = service_changed(cx, &api, wish, service, (settings, without))?;
+                let changed = service_changed(cx, &api, taken, service, without)?;
                 return Ok(changed.unwrap_or(fallback));
             }
             Source::Container(_) | Source::Inside(_) => return Ok(fallback),
         };
-        let found = Found::of(cx, &api, wish)?;
+        let found = Found::of(cx, &api, &wish)?;
         let Some(patch) = patch_of(cx, &api, words, &found.template, without)? else {
             return Ok(fallback);
         };
         let wish = Wish {
             source: Source::Line(&patch.0),
-            ..*wish
+            ..wish
         };
         let mut changed = Found::of(cx, &api, &wish)?;
         changed
@@ -71,24 +69,25 @@ impl Docker {
 fn service_changed(
     cx: &Context<'_>,
     api: &Api,
-    wish: &Wish<'_>,
+    taken: &Taken<'_>,
     service: &str,
-    (settings, without): (&Params, &[String]),
+    without: &[String],
 ) -> Result<Option<Changed>, EnvError> {
+    let Taken { wish, settings } = *taken;
     let like = settings.text(LIKE).unwrap_or_default();
     let (before, _) = Template::of(cx, api, like)?;
     let beside = wish.with_dependencies.then(|| Beside {
         network: before.network().map(str::to_owned),
         told: Vec::new(),
     });
-    let found = Found::changed(cx, api, wish, None, beside.as_ref())?;
+    let found = Found::changed(cx, api, &wish, None, beside.as_ref())?;
     let section = found.section.as_ref();
     let Some(patch) = section.and_then(|section| remedy::patch(service, section, without)) else {
         return Ok(None);
     };
     let over = wish.folder.join("compose.override.yml");
     files::write_working(&over, patch.as_bytes())?;
-    let mut changed = Found::changed(cx, api, wish, Some(&over), beside.as_ref())?;
+    let mut changed = Found::changed(cx, api, &wish, Some(&over), beside.as_ref())?;
     changed.template.share_like(&before);
     let left: Vec<String> = parts(changed.template.pair())
         .into_iter()
@@ -105,7 +104,10 @@ fn service_changed(
 }
 
 /// The line without these differences, and what was changed in it.
-#[cfg(unix)]
+#[cfg_attr(
+    not(unix),
+    allow(unused_variables, reason = "no client can be asked there")
+)]
 fn patch_of(
     cx: &Context<'_>,
     api: &Api,
@@ -113,22 +115,12 @@ fn patch_of(
     template: &Template,
     without: &[String],
 ) -> Result<Option<(Vec<String>, String)>, EnvError> {
-    let Some(verb) = env_own::verb(words) else {
-        return Ok(None);
-    };
-    let version = version_of(api)?;
-    let ask = |words: &[String]| line::asked(cx, &version, words).ok().map(|it| it.body);
-    let patch = patch::patched(words, verb, template.pair(), without, ask);
-    Ok(patch.map(|patch| (patch.words, patch.told)))
-}
-
-#[cfg(not(unix))]
-fn patch_of(
-    _cx: &Context<'_>,
-    _api: &Api,
-    _words: &[String],
-    _template: &Template,
-    _without: &[String],
-) -> Result<Option<(Vec<String>, String)>, EnvError> {
+    #[cfg(unix)]
+    if let Some(verb) = env_own::verb(words) {
+        let version = version_of(api)?;
+        let ask = |words: &[String]| line::asked(cx, &version, words).ok().map(|it| it.body);
+        let patch = patch::patched(words, verb, template.pair(), without, ask);
+        return Ok(patch.map(|patch| (patch.words, patch.told)));
+    }
     Ok(None)
 }

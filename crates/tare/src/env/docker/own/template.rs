@@ -96,36 +96,34 @@ impl Template {
             .collect()
     }
 
-    #[cfg(unix)]
+    #[cfg_attr(
+        not(unix),
+        allow(unused_variables, reason = "no client can be asked there")
+    )]
     pub(super) fn of_line(
         cx: &Context<'_>,
         api: &Api,
         words: &[String],
         shares: Shares,
     ) -> Result<(Self, ImageInspect, Option<String>), EnvError> {
-        let version = version_of(api)?;
-        let asked = line::asked(cx, &version, words)?;
-        let name = asked.body["Image"].as_str().unwrap_or_default().to_owned();
-        let image = image::inspect(api, &name)?;
-        let plain = line::asked(cx, &version, &[words[0].clone(), "create".to_owned(), name])?;
-        let template = Self {
-            body: asked.body,
-            plain: plain.body,
-            image_env: variables_of(&image),
-            shares,
-            has_kept_network: false,
-            copied: Vec::new(),
-        };
-        Ok((template, image, asked.platform))
-    }
-
-    #[cfg(not(unix))]
-    pub(super) fn of_line(
-        _cx: &Context<'_>,
-        _api: &Api,
-        _words: &[String],
-        _shares: Shares,
-    ) -> Result<(Self, ImageInspect, Option<String>), EnvError> {
+        #[cfg(unix)]
+        {
+            let version = version_of(api)?;
+            let asked = line::asked(cx, &version, words)?;
+            let name = asked.body["Image"].as_str().unwrap_or_default().to_owned();
+            let image = image::inspect(api, &name)?;
+            let plain = line::asked(cx, &version, &[words[0].clone(), "create".to_owned(), name])?;
+            let template = Self {
+                body: asked.body,
+                plain: plain.body,
+                image_env: variables_of(&image),
+                shares,
+                has_kept_network: false,
+                copied: Vec::new(),
+            };
+            Ok((template, image, asked.platform))
+        }
+        #[cfg(not(unix))]
         Err(EnvError::Absent {
             why: "a line can be asked of its client only where there are Unix sockets".into(),
             fix: Some("start the container and take it: `--like CONTAINER`".into()),

@@ -9,6 +9,14 @@ fn of(service: &str) -> (Service, Vec<String>) {
     line(&serde_json::from_str(PRINTED).unwrap(), service, None).unwrap()
 }
 
+/// A text holds all of these.
+#[track_caller]
+fn assert_says(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part} is not in: {text}");
+    }
+}
+
 #[test]
 fn every_part_of_a_service_becomes_the_flag_of_the_same_meaning() {
     let (web, variables) = of("web");
@@ -18,7 +26,7 @@ fn every_part_of_a_service_becomes_the_flag_of_the_same_meaning() {
         text.ends_with(" --entrypoint /entry --workdir /srv own/web:1 -q serve cost=$HOME"),
         "{text}"
     );
-    for flag in [
+    let flags = [
         "--cpus 0.5",
         "--memory 268435456",
         "--shm-size 134217728",
@@ -38,16 +46,13 @@ fn every_part_of_a_service_becomes_the_flag_of_the_same_meaning() {
         "--stop-timeout 90",
         "--init",
         "--user 1000:1000",
-    ] {
-        assert!(text.contains(flag), "{flag} is not in: {text}");
-    }
+    ];
+    assert_says(&text, &flags);
     // A password is no argument of anybody's.
     assert!(!text.contains("hush"), "{text}");
     assert_eq!(variables, ["LOG_LEVEL=info", "PASSWORD=hush$"]);
     let told = web.told.join("\n");
-    for word in ["shop_default", "`credential_spec`"] {
-        assert!(told.contains(word), "{word}: {told}");
-    }
+    assert_says(&told, &["shop_default", "`credential_spec`"]);
     assert_eq!(web.told.len(), 2, "{told}");
 }
 
@@ -60,7 +65,7 @@ fn what_the_plugin_really_prints_is_carried_or_told() {
     let config: Value = serde_json::from_str(CAPTURED).unwrap();
     let (web, variables) = line(&config, "web", None).unwrap();
     let text = web.words.join(" ");
-    for flag in [
+    let flags = [
         "--ulimit core=0:0",
         "--ulimit nofile=1000:2000",
         "--cpus 0.5",
@@ -82,9 +87,8 @@ fn what_the_plugin_really_prints_is_carried_or_told() {
         "--volume /srv/shop/token.txt:/run/secrets/token:ro",
         "--volume shop_data:/data",
         "--stop-timeout 90",
-    ] {
-        assert!(text.contains(flag), "{flag} is not in: {text}");
-    }
+    ];
+    assert_says(&text, &flags);
     assert!(!text.contains("null:null"), "{text}");
     assert!(text.ends_with("own/web:1 -q serve cost=$HOME"), "{text}");
     // Those of `extends` and of the file of variables are among them.
@@ -93,14 +97,15 @@ fn what_the_plugin_really_prints_is_carried_or_told() {
         ["BASE=1", "FROM_FILE=2", "LOG_LEVEL=info", "PASSWORD=hush$"]
     );
     let told = web.told.join("\n");
-    for word in [
-        "shop_default",
-        "secret `key`",
-        "configuration `app`",
-        "`post_start`",
-    ] {
-        assert!(told.contains(word), "{word}: {told}");
-    }
+    assert_says(
+        &told,
+        &[
+            "shop_default",
+            "secret `key`",
+            "configuration `app`",
+            "`post_start`",
+        ],
+    );
     assert_eq!(web.told.len(), 4, "{told}");
     // Behind a profile, built, in the network and with the volumes of another service.
     let (job, variables) = line(&config, "job", None).unwrap();
