@@ -45,7 +45,7 @@ pub use interval::{Estimate, Interval, Undetermined};
 pub use mann_whitney::mann_whitney_p;
 pub use mean::{mean_paired, mean_paired_p};
 pub use multiplicity::{benjamini_hochberg, benjamini_yekutieli};
-pub use power::{blocks_needed, detectable_effect, further_blocks, planned_effect};
+pub use power::{Needed, blocks_needed, detectable_effect, further_blocks, planned_effect};
 pub use precision::should_stop;
 pub use quantile::{median, median_in_place, quantile};
 pub use random::Stream;

@@ -50,6 +50,48 @@ pub fn blocks_needed(n: usize, half_width: f64, target: f64) -> Option<usize> {
     Some((n as f64 * (half_width / target).powi(2)).ceil() as usize)
 }
 
+/// How many more blocks something needs; infinitely many where nothing can be said.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Needed {
+    /// Until it is as narrow as is wanted; 0 where it is.
+    pub enough: f64,
+    /// Until it is as narrow as is worth any time.
+    pub most: f64,
+}
+
+impl Needed {
+    /// Where nothing can be said.
+    pub const UNKNOWN: Self = Self {
+        enough: f64::INFINITY,
+        most: f64::INFINITY,
+    };
+    /// What needs nothing.
+    pub const NOTHING: Self = Self {
+        enough: 0.0,
+        most: 0.0,
+    };
+
+    /// For a half-width after `n` blocks, and the half-widths of both aims.
+    pub fn of(n: usize, half_width: f64, wanted: f64, finest: f64) -> Self {
+        let until = |target| {
+            further_blocks(n, half_width, target).map_or(f64::INFINITY, |more| more as f64)
+        };
+        Self {
+            enough: until(wanted),
+            most: until(finest),
+        }
+    }
+
+    /// What both need.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        Self {
+            enough: f64::max(self.enough, other.enough),
+            most: f64::max(self.most, other.most),
+        }
+    }
+}
+
 /// How many more blocks than the `n` at hand [`blocks_needed`] asks for; 0 if the
 /// target is met.
 pub fn further_blocks(n: usize, half_width: f64, target: f64) -> Option<usize> {

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tare_model::study::A_PRIME;
 use tare_model::{ArmId, Facts, Study, Verdict};
-use tare_stats::{further_blocks, verdict};
+use tare_stats::{Needed, verdict};
 
 use super::cell::target_half_width;
 use super::collect::Collector;
@@ -21,6 +21,10 @@ use super::input::TrialRef;
 use super::kept::{Group, GroupKey};
 use super::pairs::{Against, Pairs};
 use super::{Find, effect, void};
+
+/// Where the study leaves it to the margin how precise a cell is to be, blocks are worth their time until its interval is
+/// so many times as narrow as that.
+const FINEST: f64 = 2.0;
 
 /// Decides which workloads need no more blocks.
 pub struct PrecisionRule<'a> {
@@ -75,10 +79,10 @@ impl<'a> PrecisionRule<'a> {
     }
 
     /// For each workload of the study, in its order, how many more blocks it needs: 0 where it is done, infinitely
-    /// many where nothing can be said yet. To be asked after whole blocks. A workload that is done stays so. A metric
-    /// that has no value in an arm, or no ratio, does not hold its workload back: no number of blocks would help.
+    /// many where nothing can be said yet. To be asked after whole blocks. A workload that needs none at all stays so. A
+    /// metric that has no value in an arm, or no ratio, does not hold its workload back: no number of blocks would help.
     /// What is void by what was found `inside` of the arms does not count, as in the report.
-    pub fn needed(&mut self, inside: &BTreeMap<ArmId, Facts>) -> Vec<f64> {
+    pub fn needed(&mut self, inside: &BTreeMap<ArmId, Facts>) -> Vec<Needed> {
         let struck = void::take_out(&self.study, |arm| inside.get(arm), &mut self.collected);
         let needed = self.needed_by_what_counts();
         // A later block may show that the clocks agree, or that the work of all was another's.
@@ -86,28 +90,28 @@ impl<'a> PrecisionRule<'a> {
         needed
     }
 
-    fn needed_by_what_counts(&mut self) -> Vec<f64> {
-        let mut needed: Vec<Option<f64>> = vec![None; self.study.workloads.len()];
+    fn needed_by_what_counts(&mut self) -> Vec<Needed> {
+        let mut needed: Vec<Option<Needed>> = vec![None; self.study.workloads.len()];
         for (key, group) in &self.collected.groups {
             let Some(most) = needed.get_mut(key.workload_index as usize) else {
                 continue;
             };
-            let mut own = 0.0;
+            let mut own = Needed::NOTHING;
             if !self.done.contains(&key.workload_index) {
                 for cell in self.cells(group) {
-                    own = f64::max(own, cell.needed);
+                    own = own.with(cell.needed);
                     if let Some(word) = cell.word {
                         self.seen.insert((*key, cell.arm, cell.metric), word);
                     }
                 }
             }
-            *most = Some(most.map_or(own, |most| most.max(own)));
+            *most = Some(most.map_or(own, |most| most.with(own)));
         }
-        let is_done = |blocks: &Option<f64>| blocks.is_some_and(|blocks| blocks <= 0.0);
+        let is_done = |needed: &Option<Needed>| needed.is_some_and(|needed| needed.most <= 0.0);
         let places = (0..).zip(&needed);
-        let done = places.filter(|(_, blocks)| is_done(blocks));
+        let done = places.filter(|(_, needed)| is_done(needed));
         self.done.extend(done.map(|(index, _)| index));
-        let or_unknown = |blocks: Option<f64>| blocks.unwrap_or(f64::INFINITY);
+        let or_unknown = |needed: Option<Needed>| needed.unwrap_or(Needed::UNKNOWN);
         needed.into_iter().map(or_unknown).collect()
     }
 
@@ -164,14 +168,17 @@ impl<'a> PrecisionRule<'a> {
                 let mut cell = Seen {
                     arm,
                     metric: place,
-                    needed: f64::INFINITY,
+                    needed: Needed::UNKNOWN,
                     word: None,
                 };
                 if let Ok(interval) = effect::interval(&d, pairs.launches()) {
                     let margin = study.margins.of(metric.class);
                     let target = target_half_width(study, margin, interval.point);
-                    let more = further_blocks(d.len(), interval.half_width(), target);
-                    cell.needed = more.map_or(f64::INFINITY, |more| more as f64);
+                    let finest = match study.precision {
+                        Some(_) => target,
+                        None => target / FINEST,
+                    };
+                    cell.needed = Needed::of(d.len(), interval.half_width(), target, finest);
                     cell.word = Some(verdict(&interval, &interval, margin));
                 }
                 cells.push(cell);
@@ -188,7 +195,7 @@ struct Seen {
     /// The metric's place in the workload.
     metric: usize,
     /// Blocks that it still needs.
-    needed: f64,
+    needed: Needed,
     /// What it says so far; `None` where there is no interval yet.
     word: Option<Verdict>,
 }

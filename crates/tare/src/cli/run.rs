@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use tare_model::dossier::Dossier;
 use tare_model::{ArmId, Facts, RunId, Spread, StoppedBy, Study};
+use tare_stats::Needed;
 
 use super::again::Again;
 use super::compared::Compared;
@@ -118,7 +119,7 @@ impl Precision for Rule {
         self.0.add(recount::trial_ref(record));
     }
 
-    fn needed(&mut self, _: &Study, inside: &BTreeMap<ArmId, Facts>, _: u32) -> Vec<f64> {
+    fn needed(&mut self, _: &Study, inside: &BTreeMap<ArmId, Facts>, _: u32) -> Vec<Needed> {
         self.0.needed(inside)
     }
 

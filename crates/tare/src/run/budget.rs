@@ -6,12 +6,13 @@
 //! Where all workloads are slow alike, none is left out: then there are fewer blocks of everything.
 //!
 //! Once there are enough blocks to tell from the widths of intervals how many each workload still needs, the rest of
-//! the budget goes to those that it can decide, the nearest first; the others rest meanwhile, and get what is left
-//! when nothing more can be decided.
+//! the budget goes to those that it can decide, the nearest first; the others rest meanwhile. When nothing more can be
+//! decided, what is left goes to all that is open and to what can still become narrower.
 //! What it cannot see: how much a workload matters to the reader. Who wants it above all names it alone with
 //! `--workload`, or gives a longer budget.
 
 use tare_model::Trial;
+use tare_stats::Needed;
 
 use super::session::{Break, Session};
 use crate::store::{StoreError, WorkloadEnd};
@@ -19,7 +20,7 @@ use crate::store::{StoreError, WorkloadEnd};
 /// Fewer blocks give no interval.
 const ENOUGH_BLOCKS: u32 = 6;
 /// From so many blocks on widths say how many more are needed.
-const TELLING_BLOCKS: u32 = 8;
+pub(super) const TELLING_BLOCKS: u32 = 8;
 /// A workload is left out for its length only if it takes so many times as long as the others on average.
 const DISPROPORTION: u64 = 3;
 
@@ -86,29 +87,27 @@ impl Session<'_> {
     }
 
     /// Before a block: has the workloads rest that the budget cannot decide, while there are others that it can.
-    /// `needed` is how many blocks each still needs, where that was asked for this block already.
-    pub(super) fn spend_where_it_decides(&mut self, block: u32, needed: Option<Vec<f64>>) {
+    /// `needed` is how many blocks each still needs, where that was asked: a block that was begun is brought to its end as
+    /// it was begun.
+    pub(super) fn spend_where_it_decides(&mut self, block: u32, needed: Option<&[Needed]>) {
         self.resting.fill(false);
-        // A block that was begun is brought to its end as it was begun.
-        let has_begun = self.next_sequence > block * self.plan.trials_per_block();
-        let Some(left_ns) = self.budget_left_ns() else {
+        let (Some(left_ns), Some(needed)) = (self.budget_left_ns(), needed) else {
             return;
         };
-        if has_begun || block < TELLING_BLOCKS.max(self.study().blocks_min) {
+        if block < TELLING_BLOCKS {
             return;
         }
-        let study = self.study();
-        let needed = needed.unwrap_or_else(|| self.precision.needed(study, &self.inside, block));
         let arms = self.rig.arms.iter().filter(|arm| arm.is_usable()).count() as u64;
         let live: Vec<usize> = self.live_workloads(block).collect();
-        let needs_ns: Vec<f64> = live
+        let needs: Vec<(f64, Needed)> = live
             .iter()
             .map(|workload| {
                 let block_ns = arms * self.pace.expected_trial_ns(*workload);
-                needed.get(*workload).copied().unwrap_or(f64::INFINITY) * block_ns as f64
+                let needed = needed.get(*workload).copied();
+                (block_ns as f64, needed.unwrap_or(Needed::UNKNOWN))
             })
             .collect();
-        for (workload, chosen) in live.iter().zip(worthwhile(&needs_ns, left_ns as f64)) {
+        for (workload, chosen) in live.iter().zip(worthwhile(&needs, left_ns as f64)) {
             self.resting[*workload] = !chosen;
         }
     }
@@ -163,22 +162,24 @@ impl Session<'_> {
 }
 
 /// Which workloads to measure, so that as many as possible become precise enough in the time that is left: those
-/// that need least, one after the other. `needs` holds the time that each still takes, infinite where nothing can
-/// be said. All of them where none would become so.
-fn worthwhile(needs_ns: &[f64], left_ns: f64) -> Vec<bool> {
-    let mut order: Vec<usize> = (0..needs_ns.len()).collect();
-    order.sort_by(|one, other| needs_ns[*one].total_cmp(&needs_ns[*other]));
-    let mut chosen = vec![false; needs_ns.len()];
+/// that need least, one after the other. `needs` holds what a block of each takes, and how many it needs. Where none
+/// would become so, all for which more blocks are worth the time, or all.
+fn worthwhile(needs: &[(f64, Needed)], left_ns: f64) -> Vec<bool> {
+    let need_ns = |place: usize| needs[place].0 * needs[place].1.enough;
+    let mut order: Vec<usize> = (0..needs.len()).collect();
+    order.retain(|place| needs[*place].1.enough > 0.0);
+    order.sort_by(|one, other| need_ns(*one).total_cmp(&need_ns(*other)));
+    let mut chosen = vec![false; needs.len()];
     let mut spent_ns = 0.0;
-    for place in order.into_iter().filter(|place| needs_ns[*place] > 0.0) {
-        spent_ns += needs_ns[place];
+    for place in order {
+        spent_ns += need_ns(place);
         if spent_ns > left_ns {
             break;
         }
         chosen[place] = true;
     }
     if !chosen.contains(&true) {
-        chosen = needs_ns.iter().map(|need_ns| *need_ns > 0.0).collect();
+        chosen = needs.iter().map(|(_, needed)| needed.most > 0.0).collect();
     }
     if !chosen.contains(&true) {
         chosen.fill(true);
@@ -193,22 +194,33 @@ fn seconds(ns: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::worthwhile;
+    use super::{Needed, worthwhile};
 
     #[test]
     fn time_goes_to_what_it_can_decide_and_to_all_where_it_decides_nothing() {
+        let chosen = |needs: &[(f64, f64)]| {
+            let of = |(enough, most): &(f64, f64)| {
+                let (enough, most) = (*enough, *most);
+                (1.0, Needed { enough, most })
+            };
+            worthwhile(&needs.iter().map(of).collect::<Vec<_>>(), 20.0)
+        };
         let inf = f64::INFINITY;
         // The nearest first, as far as the time goes.
         assert_eq!(
-            worthwhile(&[30.0, 5.0, inf, 10.0], 20.0),
+            chosen(&[(30.0, 90.0), (5.0, 50.0), (inf, inf), (10.0, 70.0)]),
             [false, true, false, true]
         );
         // What is precise enough already waits for the others.
-        assert_eq!(worthwhile(&[0.0, 5.0], 20.0), [false, true]);
-        // Nothing can be decided: then all that is open goes on.
-        assert_eq!(worthwhile(&[0.0, 50.0, inf], 20.0), [false, true, true]);
+        assert_eq!(chosen(&[(0.0, 3.0), (5.0, 50.0)]), [false, true]);
+        // Nothing can be decided: then all that is open, or can become narrower, goes on.
+        assert_eq!(
+            chosen(&[(0.0, 0.0), (0.0, 9.0), (50.0, 99.0), (inf, inf)]),
+            [false, true, true, true]
+        );
         // Nothing is open: then the time makes everything narrower.
-        assert_eq!(worthwhile(&[0.0, 0.0], 20.0), [true, true]);
+        assert_eq!(chosen(&[(0.0, 9.0), (0.0, 0.0)]), [true, false]);
+        assert_eq!(chosen(&[(0.0, 0.0), (0.0, 0.0)]), [true, true]);
     }
 
     #[test]

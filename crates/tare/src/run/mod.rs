@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 
 use tare_model::{ArmId, Facts, RunId, StoppedBy, Study};
+use tare_stats::Needed;
 
 use crate::cx::Context;
 use crate::env::Driver;
@@ -72,10 +73,14 @@ pub trait Precision {
     /// Takes in a trial, after it was stored; on resume first every stored one, in the plan's order.
     fn add(&mut self, record: &TrialRecord);
     /// For each workload of the study, in its order, how many blocks it still needs after `n_blocks` of them: 0 where
-    /// every cell of it is precise enough, infinitely many where nothing can be said. `inside` is what was found in
+    /// every cell of it is precise enough, or as precise as is worth any time. `inside` is what was found in
     /// the arms when they were last started, by which a trial may be void.
-    fn needed(&mut self, study: &Study, inside: &BTreeMap<ArmId, Facts>, n_blocks: u32)
-    -> Vec<f64>;
+    fn needed(
+        &mut self,
+        study: &Study,
+        inside: &BTreeMap<ArmId, Facts>,
+        n_blocks: u32,
+    ) -> Vec<Needed>;
     /// The answer so far in a line, for whoever waits; nothing hangs on it.
     fn so_far(&self) -> Option<String> {
         None
@@ -89,8 +94,8 @@ pub struct AllBlocks;
 impl Precision for AllBlocks {
     fn add(&mut self, _record: &TrialRecord) {}
 
-    fn needed(&mut self, study: &Study, _: &BTreeMap<ArmId, Facts>, _: u32) -> Vec<f64> {
-        vec![f64::INFINITY; study.workloads.len()]
+    fn needed(&mut self, study: &Study, _: &BTreeMap<ArmId, Facts>, _: u32) -> Vec<Needed> {
+        vec![Needed::UNKNOWN; study.workloads.len()]
     }
 }
 

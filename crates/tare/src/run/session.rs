@@ -12,7 +12,9 @@ use tare_model::{
     ArmId, End, Facts, Outcome, Recipe, RunId, Spread, StoppedBy, Study, Trial, WorkloadId,
     WorkloadSpec,
 };
+use tare_stats::Needed;
 
+use super::budget::TELLING_BLOCKS;
 use super::charges;
 use super::exchange::{Cancelled, Dispatcher};
 use super::pace::Pace;
@@ -297,7 +299,7 @@ impl<'a> Session<'a> {
             if !self.ended.is_empty() && self.live_workloads(block).next().is_none() {
                 return Ok(StoppedBy::Precision);
             }
-            self.spend_where_it_decides(block, needed);
+            self.spend_where_it_decides(block, needed.as_deref());
             let trials = self.trials_of(block);
             if !self.fits(&trials, block) {
                 self.say_what_the_budget_left_out(block, &[])?;
@@ -358,11 +360,15 @@ impl<'a> Session<'a> {
         trials
     }
 
-    /// Asks whether some workloads are precise enough, if it is time to; what was answered.
-    fn look(&mut self, block: u32) -> Result<Option<Vec<f64>>, Break> {
+    /// Asks whether some workloads are precise enough, if it is time to; what was answered. Where there is a budget, what
+    /// is precise enough only rests while others are not, and is measured no longer when it is as precise as is worth any
+    /// time.
+    fn look(&mut self, block: u32) -> Result<Option<Vec<Needed>>, Break> {
         let study = self.study();
+        let has_budget = self.budget_ns().is_some();
         let is_due = block >= study.blocks_min.max(1)
-            && (block - study.blocks_min).is_multiple_of(BLOCKS_BETWEEN_LOOKS);
+            && ((block - study.blocks_min).is_multiple_of(BLOCKS_BETWEEN_LOOKS)
+                || (has_budget && block >= TELLING_BLOCKS));
         // A resumed run looked before it went into this block.
         let has_begun = self.next_sequence > block * self.plan.trials_per_block();
         if !is_due || has_begun {
@@ -372,11 +378,11 @@ impl<'a> Session<'a> {
         if let Some(text) = self.precision.so_far() {
             self.cx.observer.event(&Event::SoFar(text));
         }
-        for (workload, _) in needed
-            .iter()
-            .enumerate()
-            .filter(|(_, blocks)| **blocks <= 0.0)
-        {
+        let is_done = |needed: &Needed| match has_budget {
+            true => needed.most <= 0.0,
+            false => needed.enough <= 0.0,
+        };
+        for (workload, _) in needed.iter().enumerate().filter(|(_, it)| is_done(it)) {
             if self.ended.get(workload) != Some(&None) {
                 continue;
             }

@@ -22,6 +22,13 @@ fn rule(run: &RunData) -> PrecisionRule<'static> {
     rule
 }
 
+/// How many blocks each workload needs until it is precise enough.
+fn enough(rule: &mut PrecisionRule<'_>, run: &RunData) -> Vec<f64> {
+    let needed = rule.needed(&inside(run));
+    assert!(needed.iter().all(|it| it.most >= it.enough), "{needed:?}");
+    needed.iter().map(|it| it.enough).collect()
+}
+
 /// What was found in each arm.
 fn inside(run: &RunData) -> BTreeMap<ArmId, Facts> {
     let arms = run.head.arms.iter();
@@ -39,7 +46,7 @@ fn a_quiet_workload_is_done_and_a_noisy_one_is_not() {
         }
     }
     let mut rule = rule(&run);
-    let needed = rule.needed(&inside(&run));
+    let needed = enough(&mut rule, &run);
     assert!(needed[0] == 0.0 && needed[1] > 100.0, "{needed:?}");
 }
 
@@ -51,7 +58,7 @@ fn what_the_rule_calls_done_the_report_calls_precise_enough() {
             .with("box", "cpu.integer.time", Effect::Times(1.5))
             .run();
         let mut rule = rule(&run);
-        let needed = rule.needed(&inside(&run));
+        let needed = enough(&mut rule, &run);
         let dossier = analyze(&run, &find);
         for cell in &dossier.cells {
             let index = usize::from(cell.workload == "syscall");
@@ -68,18 +75,14 @@ fn what_the_rule_calls_done_the_report_calls_precise_enough() {
 fn five_blocks_are_never_enough_and_failures_hold_nothing_back() {
     let run = plan().blocks(5).trial_noise(1e-6).run();
     let mut rule = rule(&run);
-    assert!(
-        rule.needed(&inside(&run))
-            .iter()
-            .all(|blocks| *blocks > 0.0)
-    );
+    assert!(enough(&mut rule, &run).iter().all(|blocks| *blocks > 0.0));
     let mut rule = PrecisionRule::new(&run.head.study, &find);
     for trial in &run.trials {
         let mut failed = trial.clone();
         failed.outcome = tare_model::Outcome::Failed(tare_model::Failure::Killed { signal: 9 });
         rule.add(&failed);
     }
-    assert_eq!(rule.needed(&inside(&run)), [0.0, 0.0]);
+    assert_eq!(enough(&mut rule, &run), [0.0, 0.0]);
 }
 
 #[test]
@@ -93,25 +96,34 @@ fn what_is_void_counts_in_the_rule_as_little_as_in_the_report() {
     );
     let mut rule = rule(&run);
     for _ in 0..2 {
-        assert_eq!(rule.needed(&inside(&run)), [f64::INFINITY, 0.0]);
+        assert_eq!(enough(&mut rule, &run), [f64::INFINITY, 0.0]);
     }
     // On the host's own kernel there is one clock.
     for arm in &mut run.head.arms {
         arm.facts.insert("kernel.boot_id".into(), "one".into());
     }
-    assert_eq!(rule.needed(&inside(&run)), [0.0, 0.0]);
+    assert_eq!(enough(&mut rule, &run), [0.0, 0.0]);
 }
 
 #[test]
 fn a_wanted_precision_takes_the_place_of_the_margin() {
     let mut run = plan().run();
     run.head.study.precision = Some(1e-6);
-    let mut rule = rule(&run);
     assert!(
-        rule.needed(&inside(&run))
+        enough(&mut rule(&run), &run)
             .iter()
             .all(|blocks| *blocks > 0.0)
     );
+    // Nothing more precise than what is wanted is worth any time; without a wish a part of the margin is.
+    run.head.study.precision = Some(0.1);
+    let most = |run: &RunData| -> Vec<f64> {
+        let needed = rule(run).needed(&inside(run));
+        needed.iter().map(|it| it.most).collect()
+    };
+    assert_eq!(most(&run), [0.0, 0.0]);
+    let run = plan().trial_noise(0.012).run();
+    assert_eq!(enough(&mut rule(&run), &run), [0.0, 0.0]);
+    assert!(most(&run).iter().all(|blocks| *blocks > 0.0));
 }
 
 #[test]

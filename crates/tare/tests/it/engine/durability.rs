@@ -1,5 +1,7 @@
 //! What a store keeps: resuming, a writer that is killed, a full disk, two runs at once.
 
+use tare_stats::Needed;
+
 use super::*;
 
 #[test]
@@ -175,8 +177,8 @@ impl Precision for Telling {
         println!("stored");
     }
 
-    fn needed(&mut self, study: &Study, _: &BTreeMap<ArmId, Facts>, _: u32) -> Vec<f64> {
-        vec![f64::INFINITY; study.workloads.len()]
+    fn needed(&mut self, study: &Study, _: &BTreeMap<ArmId, Facts>, _: u32) -> Vec<Needed> {
+        vec![Needed::UNKNOWN; study.workloads.len()]
     }
 }
 

@@ -3,6 +3,8 @@
 use tare::analyze::{PrecisionRule, TrialRef};
 use tare::workload::Workload;
 
+use tare_stats::Needed;
+
 use super::*;
 
 /// Finishes each workload at the first look after its number of blocks.
@@ -13,10 +15,16 @@ impl Precision for After {
         assert!(is_completed(record));
     }
 
-    fn needed(&mut self, study: &Study, _: &BTreeMap<ArmId, Facts>, n_blocks: u32) -> Vec<f64> {
+    fn needed(&mut self, study: &Study, _: &BTreeMap<ArmId, Facts>, n_blocks: u32) -> Vec<Needed> {
         assert_eq!(study.workloads.len(), self.0.len());
         self.1.push(n_blocks);
-        let left = |after: &u32| f64::from(after.saturating_sub(n_blocks));
+        let left = |after: &u32| {
+            let blocks = f64::from(after.saturating_sub(n_blocks));
+            Needed {
+                enough: blocks,
+                most: blocks,
+            }
+        };
         self.0.iter().map(left).collect()
     }
 }
@@ -73,7 +81,7 @@ impl Precision for Rule {
         });
     }
 
-    fn needed(&mut self, _: &Study, inside: &BTreeMap<ArmId, Facts>, _: u32) -> Vec<f64> {
+    fn needed(&mut self, _: &Study, inside: &BTreeMap<ArmId, Facts>, _: u32) -> Vec<Needed> {
         self.0.needed(inside)
     }
 }
@@ -143,37 +151,58 @@ fn the_smallest_budget_still_gives_one_block() {
     assert_eq!((summary.n_blocks, summary.n_trials), (1, 6));
 }
 
-/// Needs these blocks of each workload in all, however many there are.
-struct Needing([f64; 2]);
+/// Of each workload needs these blocks in all: until it is precise enough, and until more are worth no time.
+struct Needing([(f64, f64); 2]);
 
 impl Precision for Needing {
     fn add(&mut self, _: &TrialRecord) {}
 
-    fn needed(&mut self, _: &Study, _: &BTreeMap<ArmId, Facts>, n_blocks: u32) -> Vec<f64> {
-        let left = |all: &f64| (all - f64::from(n_blocks)).max(0.0);
-        self.0.iter().map(left).collect()
+    fn needed(&mut self, _: &Study, _: &BTreeMap<ArmId, Facts>, n_blocks: u32) -> Vec<Needed> {
+        let left = |all: f64| (all - f64::from(n_blocks)).max(0.0);
+        let of = |(enough, most): &(f64, f64)| Needed {
+            enough: left(*enough),
+            most: left(*most),
+        };
+        self.0.iter().map(of).collect()
     }
 }
 
-#[test]
-fn what_the_budget_cannot_decide_rests_until_the_others_are_precise_enough() {
+/// Which blocks of each workload were measured in an hour, sixteen at most.
+fn blocks_of_needing(needs: [(f64, f64); 2]) -> [Vec<u32>; 2] {
     let scene = Scene::new(Script::default());
     let mut study = study();
     (study.blocks_min, study.blocks_max) = (8, 16);
     study.budget_ns = Some(3_600_000_000_000);
-    let mut rule = Needing([12.0, f64::INFINITY]);
-    scene.execute_until(&study, &mut rule).unwrap();
+    scene.execute_until(&study, &mut Needing(needs)).unwrap();
     let stored = scene.stored();
-    let blocks_of = |workload: u32| -> Vec<u32> {
+    scene.assert_all_removed();
+    [0, 1].map(|workload| {
         let own = stored.records.iter().map(|record| &record.trial);
         let own = own.filter(|trial| trial.workload_index == workload);
         let mut blocks: Vec<u32> = own.map(|trial| trial.block).collect();
         blocks.dedup();
         blocks
-    };
-    assert_eq!(blocks_of(0), (0..12).collect::<Vec<_>>());
-    assert_eq!(blocks_of(1), (0..8).chain(12..16).collect::<Vec<_>>());
-    scene.assert_all_removed();
+    })
+}
+
+#[test]
+fn what_the_budget_cannot_decide_rests_until_the_others_are_precise_enough() {
+    let never = (f64::INFINITY, f64::INFINITY);
+    let [one, other] = blocks_of_needing([(12.0, 12.0), never]);
+    assert_eq!(one, (0..12).collect::<Vec<_>>());
+    assert_eq!(other, (0..8).chain(12..16).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_is_precise_enough_becomes_more_precise_when_nothing_else_can_be_decided() {
+    let never = (f64::INFINITY, f64::INFINITY);
+    let [one, other] = blocks_of_needing([(10.0, 15.0), never]);
+    assert_eq!(one, (0..15).collect::<Vec<_>>());
+    assert_eq!(other, (0..8).chain(10..16).collect::<Vec<_>>());
+    // And in a budget that holds more than enough.
+    let [one, other] = blocks_of_needing([(8.0, 12.0), (9.0, 9.0)]);
+    assert_eq!(one, (0..8).chain(9..12).collect::<Vec<_>>());
+    assert_eq!(other, (0..9).collect::<Vec<_>>());
 }
 
 /// What every arm's requests do: `act` says it for a block and a workload.
