@@ -14,7 +14,7 @@ use tare_model::telling::{telling, what_tells};
 use tare_model::{Better, Value};
 use tare_stats::Verdict;
 
-use crate::analyze::{blocks_to_pass, claims_difference, is_held_up};
+use crate::analyze::{NOT_AFTER_CORRECTION, blocks_to_pass, claims_difference, is_held_up};
 
 use super::number::{percent, range};
 use super::terminal::{NO_BREAK, harmless};
@@ -161,6 +161,9 @@ fn unqualified(cell: &DossierCell) -> (String, Tone) {
     }
 }
 
+/// What stands for a verdict where there are too few blocks for one.
+pub(in crate::report) const TOO_FEW: &str = "too few blocks";
+
 /// The verdict in one or two words, for where the numbers stand beside it.
 pub(in crate::report) fn short_verdict(cell: &DossierCell) -> String {
     if cell.ratio.is_none() {
@@ -170,7 +173,7 @@ pub(in crate::report) fn short_verdict(cell: &DossierCell) -> String {
         } else if has("no-ratio") {
             "no ratio".to_owned()
         } else {
-            "too few blocks".to_owned()
+            TOO_FEW.to_owned()
         };
     }
     let word = match cell.verdict {
@@ -210,6 +213,13 @@ pub(in crate::report) fn guarded_verdict(cell: &DossierCell) -> String {
 /// Whether a cell claims a difference that the correction for many metrics does not hold up.
 pub(in crate::report) fn is_by_itself(cell: &DossierCell) -> bool {
     (cell.verdict.is_cost() || cell.verdict.is_gain()) && !is_held_up(cell)
+}
+
+/// Whether that counts against it: where no number of blocks like these could pass the correction, it is no doubt of the
+/// cell's own, and is said once for the arm ([`TooFew`]).
+pub(in crate::report) fn is_doubted(cell: &DossierCell) -> bool {
+    let mut flags = cell.flags.iter();
+    is_by_itself(cell) && flags.any(|flag| flag.id == NOT_AFTER_CORRECTION)
 }
 
 /// Too few blocks for the correction to hold up any single difference of an arm, which is said once and not in each row.
