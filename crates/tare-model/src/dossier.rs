@@ -265,7 +265,7 @@ pub struct Doubling {
     pub ratio90: Option<Span>,
     /// Exact signed-rank p, two-sided.
     pub p: Option<f64>,
-    /// Benjamini–Hochberg q over all doublings of the report but those of the A′ arm.
+    /// Benjamini–Hochberg q over the doublings of the arm.
     pub q: Option<f64>,
     /// The margin that the verdict used.
     pub margin: f64,

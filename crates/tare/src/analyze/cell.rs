@@ -11,7 +11,7 @@
 
 use tare_model::dossier::{DossierBlock, DossierCell, Flag, Span};
 use tare_model::{ArmId, Better, MetricSpec, Study, Summary, Verdict};
-use tare_stats::{Interval, detectable_effect, further_blocks, hodges_lehmann_paired, median};
+use tare_stats::{Interval, detectable_effect, further_blocks, median};
 
 use super::collect::Collector;
 use super::diagnostics;
@@ -121,8 +121,8 @@ impl Judge<'_> {
             summary: Summary::Typical,
             n_blocks: n as u32,
             in_turn: n > 0 && pairs.all.iter().all(|pair| pair.env.0.turns.were_taken()),
-            base: level_of(&base),
-            env: level_of(&env),
+            base: level_of(&base, pairs.launches()),
+            env: level_of(&env, pairs.launches()),
             ratio: None,
             difference: None,
             ratio90: None,
@@ -281,11 +281,12 @@ fn by_ratio(own: Span, base: Option<Span>, ln_ratio: f64, better: Better) -> Spa
     }
 }
 
-/// The pseudo-median of readings with its interval. Below six blocks: the median with the range, whose
-/// level as an interval, 1 − 2^(1−n), is then less than 0.95 and is given.
-pub(crate) fn level_of(values: &[f64]) -> Option<Span> {
-    if let Ok(estimate) = hodges_lehmann_paired(values, LEVEL) {
-        return Some(span(estimate.interval));
+/// The pseudo-median of readings, of which each belongs to a launch, with its interval, widened as that of an effect.
+/// Below six blocks: the median with the range, whose level as an interval, 1 − 2^(1−n), is then less than 0.95 and is
+/// given.
+pub(crate) fn level_of(values: &[f64], launches: &[u32]) -> Option<Span> {
+    if let Ok(interval) = effect::interval(values, launches) {
+        return Some(span(interval));
     }
     let low = values.iter().copied().reduce(f64::min)?;
     let high = values.iter().copied().reduce(f64::max)?;

@@ -34,6 +34,8 @@ pub(crate) const INCOMPLETE_BLOCKS: &str = "incomplete-blocks";
 pub(crate) const EMULATED: &str = "emulated";
 /// Another program ran in the arm than in the baseline.
 pub(crate) const DIFFERENT_TOOL: &str = "different-tool";
+/// A processor quota that nobody asked for stopped the arm or its baseline.
+pub(crate) const THROTTLED: &str = "throttled";
 /// A value without a logarithm.
 pub(crate) const NO_RATIO: &str = "no-ratio";
 /// Significant by itself, not among all cells.

@@ -12,6 +12,7 @@ mod answers;
 mod before;
 mod beside;
 mod concurrency;
+mod decided;
 mod figures;
 mod forms;
 mod generator;
