@@ -168,9 +168,25 @@ pub struct DossierBlock {
     pub base: f64,
     /// The arm's value, likewise.
     pub env: f64,
+    /// What the baseline's first copy left by itself, where `base` stands for two copies: of two the middle scatters less
+    /// than one, so no arm's scatter may be set beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_alone: Option<f64>,
+    /// What the arm left by itself, where `env` is the baseline's value times the ratio of arms that took turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub env_alone: Option<f64>,
 }
 
 impl DossierBlock {
+    /// One copy's reading of either side, baseline first: what may be set beside each other where it matters how values
+    /// are spread. An earlier version's dossier does not tell them apart.
+    pub fn alone(&self) -> [f64; 2] {
+        [
+            self.base_alone.unwrap_or(self.base),
+            self.env_alone.unwrap_or(self.env),
+        ]
+    }
+
     /// Cost of the arm over cost of the baseline; `None` where a value is not above 0.
     pub fn ratio(&self, better: Better) -> Option<f64> {
         if !(self.base > 0.0 && self.env > 0.0) {

@@ -80,6 +80,7 @@ pub(crate) fn cells_of(
             base,
             base_arm,
             metric,
+            place,
             pairs: &pairs,
         };
         judge.cell(key, group)
@@ -92,6 +93,8 @@ struct Judge<'a> {
     base: &'a ArmId,
     base_arm: Option<&'a ArmData>,
     metric: &'static MetricSpec,
+    /// The metric's place among those of its workload.
+    place: usize,
     pairs: &'a Pairs<'a>,
 }
 
@@ -134,7 +137,7 @@ impl Judge<'_> {
             mde: None,
             further_blocks: None,
             flags: self.qualifications(group),
-            blocks: blocks_of(pairs),
+            blocks: blocks_of(pairs, self.place),
         };
         cell.flags.extend(remarked::flags(pairs, self.metric));
         if n == 0 {
@@ -229,18 +232,26 @@ impl Judge<'_> {
 /// A cell of more blocks than this leaves them out of the dossier, which would be of hundreds of megabytes.
 const MOST_BLOCKS: usize = 5_000;
 
-/// The typical values of both sides, block by block.
-fn blocks_of(pairs: &Pairs<'_>) -> Vec<DossierBlock> {
+/// The typical values of both sides of the metric in this place, block by block.
+fn blocks_of(pairs: &Pairs<'_>, place: usize) -> Vec<DossierBlock> {
     if pairs.len() > MOST_BLOCKS {
         return Vec::new();
     }
     let all = pairs.all.iter();
-    all.map(|pair| DossierBlock {
-        block: pair.block,
-        position: pair.env.0.position,
-        launch: pair.env.0.launch,
-        base: pair.base.value(|reading| reading.typical),
-        env: pair.env.1.typical,
+    all.map(|pair| {
+        let (kept, env) = &pair.env;
+        let base = pair.base.value(|reading| reading.typical);
+        // Readings that are no numbers are no others either.
+        let other = |own: f64, than: f64| (own.to_bits() != than.to_bits()).then_some(own);
+        DossierBlock {
+            block: pair.block,
+            position: kept.position,
+            launch: kept.launch,
+            base,
+            env: env.typical,
+            base_alone: other(pair.base.first.1.typical, base),
+            env_alone: kept.readings[place].and_then(|own| other(own.typical, env.typical)),
+        }
     })
     .collect()
 }

@@ -184,11 +184,8 @@ impl Look<'_> {
     /// The least and the greatest value of a block in one arm.
     pub(super) fn range(&self, name: &str, arm: &str, instances: u32) -> Option<[f64; 2]> {
         let cell = self.cell(name, arm, instances)?;
-        let is_baseline = arm == self.baseline();
-        let values = cell
-            .blocks
-            .iter()
-            .map(|block| if is_baseline { block.base } else { block.env });
+        let side = usize::from(arm != self.baseline());
+        let values = cell.blocks.iter().map(|block| block.alone()[side]);
         let (least, most) = values
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
                 (low.min(value), high.max(value))

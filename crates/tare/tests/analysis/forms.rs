@@ -263,6 +263,8 @@ pub(crate) fn huge(cells: usize, blocks: u32) -> Dossier {
                     launch: block / 10,
                     base: 100.0 + f64::from(block % 17),
                     env: 110.0 + f64::from(block % 13) + number as f64,
+                    base_alone: None,
+                    env_alone: None,
                 })
                 .collect();
             cell

@@ -490,6 +490,8 @@ mod tests {
                 launch: 0,
                 base: 1.0,
                 env: f64::from(block % 97) / 97.0,
+                base_alone: None,
+                env_alone: None,
             })
             .collect();
         let drawn = bands(&blocks, &axis, |block| Some(block.env)).into_string();
