@@ -15,7 +15,7 @@ use crate::recipe::Path;
 use crate::study::Spread;
 use crate::unit::Better;
 use crate::words::{
-    Absence, CheckResult, ClaimVerdict, LayoutKind, ScalingLaw, Status, StoppedBy, Summary,
+    Absence, CheckResult, ClaimVerdict, Deviation, LayoutKind, ScalingLaw, Status, StoppedBy, Summary,
     Verdict, WhyOutcome,
 };
 
@@ -598,6 +598,15 @@ pub struct DossierPublication {
     pub mistakes: Vec<DossierMistake>,
 }
 
+/// In what a run was not carried out as it was planned before its first trial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DossierDeviation {
+    /// What kind of deviation.
+    pub kind: Deviation,
+    /// Where it began, and what it means for a reader.
+    pub detail: String,
+}
+
 /// One line of the reporting checklist.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckItem {
@@ -676,6 +685,9 @@ pub struct Dossier {
     /// What was measured by whole trials although arms took turns elsewhere, and why, a line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub whole_trials: Vec<String>,
+    /// In what the run was not carried out as it was planned: a run that was gone on with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deviations: Vec<DossierDeviation>,
     /// The reporting checklist.
     pub checklist: Vec<CheckItem>,
     /// Cost.

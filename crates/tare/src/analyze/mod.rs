@@ -266,6 +266,7 @@ fn conclude(head: &RunHead, collected: &Collector<'_>) -> (Dossier, Vec<Suspecte
         failures,
         parity,
         whole_trials: head.whole_trials.clone(),
+        deviations: head.deviations.clone(),
         checklist: Vec::new(),
         cost: RunCost {
             wall_s: head.wall_s,

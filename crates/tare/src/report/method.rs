@@ -162,7 +162,14 @@ pub(in crate::report) fn sentences(dossier: &Dossier) -> Vec<Sentence> {
         ),
         &[],
     ));
+    told.extend(not_as_planned(dossier).map(|text| (text, &[] as &[_])));
     told
+}
+
+/// In what the run was not carried out as it was planned, a sentence each.
+pub(in crate::report) fn not_as_planned(dossier: &Dossier) -> impl Iterator<Item = String> {
+    let deviations = dossier.deviations.iter();
+    deviations.map(|it| format!("Not as planned: {}.", harmless(&it.detail)))
 }
 
 fn ended(stopped_by: StoppedBy) -> &'static str {

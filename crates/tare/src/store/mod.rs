@@ -29,7 +29,7 @@ mod trials;
 
 pub use error::StoreError;
 pub use record::{
-    ArmRecord, LaunchRecord, PEER, Remark, RunLine, RunStart, SessionEnd, StoredRun, TrialRecord,
+    ArmRecord, LaunchRecord, PEER, Remark, RunLine, RunStart, SessionEnd, SessionRecord, StoredRun, TrialRecord,
     WorkloadEnd,
 };
 

@@ -1,9 +1,12 @@
 //! What a verdict stands on: many cells, single blocks, starts of the arms, and values that give the ratio.
 
 use tare::analyze::analyze;
-use tare::report::terminal::{Style, table};
-use tare_model::{Better, Sliced, Trial, Verdict};
+use tare::report::Made;
+use tare::report::terminal::{Style, brief, table};
+use tare_model::dossier::{Dossier, DossierDeviation};
+use tare_model::{Better, CheckResult, Deviation, Sliced, Trial, Verdict};
 
+use super::forms::made_of;
 use super::generator::{Effect, Plan, cell, find, has, of, rewrite};
 
 const INTEGER: &str = "cpu.integer.time";
@@ -190,5 +193,54 @@ fn arms_that_are_the_same_have_no_quantile_shift() {
         // The middle of two copies beside one arm gives 1.8 % at either end; the error of these means is 0.2 %.
         let is_none = shifts.iter().all(|shift: &f64| shift.abs() < 0.007);
         assert!(is_none, "{in_turn}: {shifts:?}");
+    }
+}
+
+#[test]
+fn blocks_that_were_added_after_the_end_are_told_in_every_report_and_keep_no_plan() {
+    let mut run = Plan::default().run();
+    let planned = |dossier: &Dossier| {
+        let mut items = dossier.checklist.iter();
+        items.find(|item| item.id == "plan").unwrap().clone()
+    };
+    assert_eq!(planned(&analyze(&run, &find)).result, CheckResult::Pass);
+    let deviation = |kind, detail: &str| DossierDeviation {
+        kind,
+        detail: detail.to_owned(),
+    };
+    run.head.deviations = vec![deviation(Deviation::Resumed, "it was interrupted")];
+    let resumed = planned(&analyze(&run, &find));
+    assert_eq!(resumed.result, CheckResult::Pass);
+    assert!(resumed.detail.ends_with("; it was interrupted"));
+    let added = deviation(Deviation::Extended, "blocks were added to it");
+    run.head.deviations.push(added);
+    let dossier = analyze(&run, &find);
+    super::schema::assert_fits(&dossier);
+    assert_eq!(planned(&dossier).result, CheckResult::Fail);
+    let style = Style {
+        width: 500,
+        colour: false,
+    };
+    let mut told = vec![
+        ("brief", brief(&dossier, style)),
+        ("table", table(&dossier, style)),
+    ];
+    for form in ["html", "markdown", "latex"] {
+        let text = match made_of(form, &dossier, &[]) {
+            Made::Text(text) => text,
+            Made::Files(files) => files
+                .iter()
+                .filter(|file| file.name == "method.tex")
+                .map(|file| String::from_utf8_lossy(&file.content).into_owned())
+                .collect(),
+            other => panic!("{other:?}"),
+        };
+        told.push((form, text));
+    }
+    for (form, text) in told {
+        for words in ["it was interrupted", "blocks were added to it"] {
+            let words = format!("Not as planned: {words}.");
+            assert!(text.contains(&words), "{form}: {text}");
+        }
     }
 }

@@ -11,6 +11,7 @@ use tare_model::fact;
 use tare_model::{CheckResult, Status, StoppedBy};
 
 use super::super::groups::Group;
+use super::super::method::not_as_planned;
 use super::super::{failures, words};
 use super::Style;
 use super::remedy::remedy;
@@ -39,9 +40,9 @@ pub(super) fn draw_brief(out: &mut String, dossier: &Dossier, style: Style) {
     let is_short = |cell: &DossierCell| cell.ratio.is_none() && cell.n_blocks > 0;
     let is_any = |wanted: fn(&DossierCell) -> bool| dossier.cells.iter().any(wanted);
     let adds = if is_any(is_open) {
-        ", which narrow what is open"
+        ", which narrow what is open, and the report tells that they were added"
     } else {
-        ""
+        ", and the report tells that they were added"
     };
     let narrower = if is_any(is_open) || is_any(is_short) {
         format!(
@@ -352,6 +353,14 @@ fn scope(out: &mut String, dossier: &Dossier, style: Style) {
         dossier.study.seed
     );
     paragraph(out, "", &cost, style.width);
+    for text in not_as_planned(dossier) {
+        let mut drawn = String::new();
+        paragraph(&mut drawn, "", &text, style.width);
+        for line in drawn.lines() {
+            out.push_str(&Paint::Red.on(line, style.colour));
+            out.push('\n');
+        }
+    }
     if let Some(text) = by_whole_trials(dossier) {
         paragraph(out, "", &text, style.width);
     }
