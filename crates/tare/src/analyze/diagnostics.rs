@@ -36,6 +36,10 @@ pub(crate) const EMULATED: &str = "emulated";
 pub(crate) const DIFFERENT_TOOL: &str = "different-tool";
 /// A processor quota that nobody asked for stopped the arm or its baseline.
 pub(crate) const THROTTLED: &str = "throttled";
+/// The effect has a trend over the blocks.
+pub(crate) const DRIFTING_EFFECT: &str = "drifting-effect";
+/// All blocks are of one start of the arms.
+pub(crate) const ONE_LAUNCH: &str = "one-launch";
 /// A value without a logarithm.
 pub(crate) const NO_RATIO: &str = "no-ratio";
 /// Significant by itself, not among all cells.
@@ -146,14 +150,14 @@ fn launches(evidence: &Evidence<'_>) -> Option<Flag> {
     launches
         .iter()
         .all(|launch| launch == first)
-        .then(|| flag("one-launch", "the arms were started once".to_owned()))
+        .then(|| flag(ONE_LAUNCH, "the arms were started once".to_owned()))
 }
 
 fn drift_of_effect(evidence: &Evidence<'_>) -> Option<Flag> {
     let trend = evidence.effect.drift?;
     let slope = checks::theil_sen(evidence.d)?;
     Some(flag(
-        "drifting-effect",
+        DRIFTING_EFFECT,
         format!(
             "Mann–Kendall p = {:.4}; the ratio changes by {:+.3} % a block",
             trend.p,
