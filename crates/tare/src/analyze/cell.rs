@@ -47,6 +47,7 @@ pub(crate) fn cells_of(
     let Some(against) = against else {
         return Vec::new();
     };
+    let copies = against.copies();
     let base_arm = arms.iter().find(|other| other.spec.id == *base);
     // Where several runs are one, an arm has its trials in some of them, and may have none of a workload.
     let mut groups = collected.groups.values();
@@ -82,6 +83,7 @@ pub(crate) fn cells_of(
             metric,
             place,
             pairs: &pairs,
+            copies,
         };
         judge.cell(key, group)
     })
@@ -96,6 +98,8 @@ struct Judge<'a> {
     /// The metric's place among those of its workload.
     place: usize,
     pairs: &'a Pairs<'a>,
+    /// The baseline's second copy and the first, where the arm is held against both.
+    copies: Option<(usize, Against)>,
 }
 
 impl Judge<'_> {
@@ -162,7 +166,7 @@ impl Judge<'_> {
             .ok()
             .map(span);
         match pairs.ln_ratios(self.metric.better, |reading| reading.typical) {
-            Some(d) => self.judge(&mut cell, &d, margin),
+            Some(d) => self.judge(&mut cell, group, &d),
             None => cell.flags.push(flag(
                 diagnostics::NO_RATIO,
                 "a value is 0 or negative, so that only the difference is given".to_owned(),
@@ -180,8 +184,8 @@ impl Judge<'_> {
         emulated.into_iter().chain(different).collect()
     }
 
-    fn judge(&self, cell: &mut DossierCell, d: &[f64], margin: f64) {
-        let pairs = self.pairs;
+    fn judge(&self, cell: &mut DossierCell, group: &Group, d: &[f64]) {
+        let (pairs, margin) = (self.pairs, cell.margin);
         let Ok(effect) = effect::effect(d, pairs.launches()) else {
             cell.flags.push(flag(
                 diagnostics::TOO_FEW_BLOCKS,
@@ -226,6 +230,13 @@ impl Judge<'_> {
         cell.further_blocks = further_blocks(d.len(), effect.ci95.half_width(), target)
             .filter(|blocks| *blocks > 0)
             .map(|blocks| u32::try_from(blocks).unwrap_or(u32::MAX));
+        if cell.further_blocks.is_some() {
+            let moves = self.copies.and_then(|(copy, against)| {
+                let copies = Pairs::of(group, against, copy, self.place);
+                diagnostics::effect_moves(&evidence, &copies)
+            });
+            cell.flags.extend(moves);
+        }
     }
 }
 

@@ -59,7 +59,7 @@ mod turns;
 mod void;
 
 pub use input::{ArmData, RunData, RunHead, TrialData, TrialRef};
-pub(crate) use diagnostics::NOT_AFTER_CORRECTION;
+pub(crate) use diagnostics::{EFFECT_MOVES, NOT_AFTER_CORRECTION};
 pub use precision::{PrecisionRule, SoFar};
 pub use series::{Point, Series};
 

@@ -42,6 +42,11 @@ impl Against {
         })
     }
 
+    /// Its second copy, and the first alone that it can be held against.
+    pub(crate) fn copies(self) -> Option<(usize, Self)> {
+        Some((self.twin?, Self::arm(self.arm)))
+    }
+
     /// One arm alone.
     pub(crate) fn arm(arm: usize) -> Self {
         Self { arm, twin: None }

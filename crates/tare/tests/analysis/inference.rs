@@ -244,3 +244,38 @@ fn blocks_that_were_added_after_the_end_are_told_in_every_report_and_keep_no_pla
         }
     }
 }
+
+#[test]
+fn a_row_that_is_wide_because_its_effect_moves_says_so_and_not_that_the_machine_is_noisy() {
+    let flagged = |dossier: &Dossier| has(cell(dossier, "box", INTEGER), "effect-moves");
+    let quiet = Plan::default().trial_noise(0.003).blocks(16);
+    let mut run = quiet.run();
+    rewrite(&mut run, of("box"), |report| {
+        // Another effect in each block: told by the block's own first value.
+        let first = report.series[0].values[0];
+        let share = (first * 1e4).fract() - 0.5;
+        for value in &mut report.series[0].values {
+            *value *= (0.4 * share).exp();
+        }
+    });
+    let moving = analyze(&run, &find);
+    assert!(flagged(&moving), "{:?}", cell(&moving, "box", INTEGER));
+    let style = Style {
+        width: 120,
+        colour: false,
+    };
+    let flat = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let short = flat(brief(&moving, style));
+    assert!(short.contains(", moves") && short.contains("“moves”:"), "{short}");
+    let full = flat(table(&moving, style));
+    assert!(full.contains("the effect itself moves"), "{full}");
+    assert!(full.contains("MOVES: the effect itself"), "{full}");
+    let page = tare::report::html::page(&moving);
+    assert!(page.contains(", moves"), "{page}");
+    // Noise that all arms have is the machine's, and what is precise enough needs no reason.
+    assert!(!flagged(&quiet.dossier()));
+    for seed in 0..20 {
+        let noisy = Plan::default().trial_noise(0.1).blocks(16).seed(seed);
+        assert!(!flagged(&noisy.dossier()), "{seed}");
+    }
+}
