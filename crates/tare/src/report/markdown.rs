@@ -22,7 +22,8 @@ pub static MARKDOWN: Format = Format::new(
     "markdown",
     "a summary for pull requests and CI: the answer, what costs in a table, the rest folded",
     make,
-);
+)
+.or_called("md");
 
 fn make(material: &Material<'_>) -> Made {
     Made::Text(summary(material.dossier))

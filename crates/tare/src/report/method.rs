@@ -307,7 +307,9 @@ const RULES: &[(&str, &str, Decided)] = &[
     (
         "Raw data, plan and report in one archive with checksums",
         "P4, ACM",
-        Open("`tare show RUN --json` and the store hold everything; publish both"),
+        Open(
+            "not kept in the dossier; `tare report RUN --bundle FILE` packs raw output, study, dossier, page, versions and checksums into one file to publish, and `tare replay FILE` derives every number of it again",
+        ),
     ),
     (
         "Failures and voided trials counted and shown",

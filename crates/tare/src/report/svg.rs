@@ -23,7 +23,7 @@ mod lines;
 mod published;
 mod sweep;
 
-pub(super) use course::figures as courses;
+pub(super) use course::{figures as courses, place_told, title as course_title};
 pub use published::figures;
 
 /// The figures.
