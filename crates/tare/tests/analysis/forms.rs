@@ -81,6 +81,18 @@ fn every_form_as_kept() {
     as_kept("huge", &huge(200, 500), &readings, &["table", "full"]);
 }
 
+#[test]
+fn an_answer_of_why_as_kept() {
+    let dossier = answer_of_why();
+    let forms = ["table", "full", "html", "markdown", "latex", "svg"];
+    as_kept("why", &dossier, &[], &forms);
+    for width in [80, 140] {
+        let style = Style { width, ..STYLE };
+        let drawn = report::terminal::told(&dossier, style, brief);
+        compare(&format!("why-brief-{width}"), &drawn);
+    }
+}
+
 fn as_kept(run_name: &str, dossier: &Dossier, readings: &[Series], forms: &[&str]) {
     for form in forms {
         let text = told(made_of(form, dossier, readings));

@@ -20,6 +20,7 @@ mod inference;
 mod invariants;
 mod methodology;
 mod odd;
+mod opened;
 mod pairs;
 mod precision;
 mod proof;
