@@ -15,8 +15,8 @@ use crate::recipe::Path;
 use crate::study::Spread;
 use crate::unit::Better;
 use crate::words::{
-    Absence, CheckResult, ClaimVerdict, Deviation, LayoutKind, ScalingLaw, Status, StoppedBy, Summary,
-    Verdict, WhyOutcome,
+    Absence, CheckResult, ClaimVerdict, Deviation, LayoutKind, ScalingLaw, Status, StoppedBy,
+    Summary, Verdict, WhyOutcome,
 };
 
 /// The dossier's version.
@@ -168,8 +168,7 @@ pub struct DossierBlock {
     pub base: f64,
     /// The arm's value, likewise.
     pub env: f64,
-    /// What the baseline's first copy left by itself, where `base` stands for two copies: of two the middle scatters less
-    /// than one, so no arm's scatter may be set beside it.
+    /// What the baseline's first copy left by itself, where `base` stands for two, whose middle scatters less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_alone: Option<f64>,
     /// What the arm left by itself, where `env` is the baseline's value times the ratio of arms that took turns.
@@ -178,8 +177,7 @@ pub struct DossierBlock {
 }
 
 impl DossierBlock {
-    /// One copy's reading of either side, baseline first: what may be set beside each other where it matters how values
-    /// are spread. An earlier version's dossier does not tell them apart.
+    /// One copy's reading of either side, baseline first, for where it matters how values are spread.
     pub fn alone(&self) -> [f64; 2] {
         [
             self.base_alone.unwrap_or(self.base),

@@ -11,8 +11,9 @@ use tare_model::dossier::{Dossier, DossierCell, Span};
 use tare_stats::{Interval, difference_of_independent, verdict};
 
 use super::LEVEL;
-use super::diagnostics::{DIFFERENT_TOOL, DRIFTING_EFFECT, EMULATED, ONE_LAUNCH, THROTTLED};
+use super::diagnostics::{DIFFERENT_TOOL, DRIFTING_EFFECT, EMULATED, ONE_LAUNCH};
 use super::effect::not_within;
+use super::flag::THROTTLED;
 
 /// Flags of a cell that a reader must know who takes it for a cost, with what they mean in a word or two.
 const QUALIFICATIONS: [(&str, &str); 5] = [
@@ -113,7 +114,9 @@ pub fn row<'a>(first: &'a DossierCell, second: &'a DossierCell) -> Row<'a> {
         (Some(ci95), Some(ci90)) => verdict(ci95, ci90, second.margin),
         _ => Verdict::Inconclusive,
     };
-    let drifts = [first, second].iter().any(|cell| has(cell, DRIFTING_EFFECT));
+    let drifts = [first, second]
+        .iter()
+        .any(|cell| has(cell, DRIFTING_EFFECT));
     let verdict = if drifts { not_within(verdict) } else { verdict };
     let quotient = quotient.map(|interval| {
         let ratio = interval.exp();

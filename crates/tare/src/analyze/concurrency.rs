@@ -223,11 +223,7 @@ impl OfMetric<'_> {
         let trials = self.trials(group, arm);
         let alone = self.alone(arm);
         let each = |of: &dyn Fn(&Trial<'_>) -> Option<f64>| {
-            over_blocks(
-                trials
-                    .values()
-                    .map(|trial| (of(trial), trial.kept.launch)),
-            )
+            over_blocks(trials.values().map(|trial| (of(trial), trial.kept.launch)))
         };
         let against_alone = |of: &dyn Fn(&Trial<'_>, &Trial<'_>) -> Option<f64>| {
             let both = trials
@@ -512,8 +508,7 @@ fn over_blocks(values: impl Iterator<Item = (Option<f64>, u32)>) -> Option<Span>
 /// The same of ratios: on their logarithms, so that twice and half are equally far from one.
 fn of_ratios(ratios: impl Iterator<Item = (Option<f64>, u32)>) -> Option<Span> {
     let is_ratio = |ratio: &f64| ratio.is_finite() && *ratio > 0.0;
-    let logarithms =
-        ratios.map(|(ratio, launch)| (ratio.filter(is_ratio).map(f64::ln), launch));
+    let logarithms = ratios.map(|(ratio, launch)| (ratio.filter(is_ratio).map(f64::ln), launch));
     let level = over_blocks(logarithms)?;
     Some(Span {
         point: level.point.exp(),

@@ -37,8 +37,6 @@ pub(crate) const INCOMPLETE_BLOCKS: &str = "incomplete-blocks";
 pub(crate) const EMULATED: &str = "emulated";
 /// Another program ran in the arm than in the baseline.
 pub(crate) const DIFFERENT_TOOL: &str = "different-tool";
-/// A processor quota that nobody asked for stopped the arm or its baseline.
-pub(crate) const THROTTLED: &str = "throttled";
 /// The effect has a trend over the blocks.
 pub(crate) const DRIFTING_EFFECT: &str = "drifting-effect";
 /// The effect scatters more from block to block than noise would have it.

@@ -8,8 +8,7 @@ use tare_model::dossier::Flag;
 use tare_stats::{hodges_lehmann_paired, median};
 
 use super::FEWEST_BLOCKS;
-use super::diagnostics::THROTTLED;
-use super::flag::{Evidence, flag};
+use super::flag::{Evidence, THROTTLED, flag};
 use super::input::ArmData;
 use super::kept::{Kept, ProbeFacts};
 use super::pairs::{Pair, Side};

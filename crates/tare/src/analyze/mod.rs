@@ -58,8 +58,8 @@ mod together;
 mod turns;
 mod void;
 
-pub use input::{ArmData, RunData, RunHead, TrialData, TrialRef};
 pub(crate) use diagnostics::{EFFECT_MOVES, NOT_AFTER_CORRECTION};
+pub use input::{ArmData, RunData, RunHead, TrialData, TrialRef};
 pub use precision::{PrecisionRule, SoFar};
 pub use series::{Point, Series};
 

@@ -13,7 +13,8 @@ use tare_model::{Better, ClaimVerdict};
 
 use super::beside::is_same_metric;
 use super::cell::counted;
-use super::diagnostics::{DIFFERENT_TOOL, EMULATED, THROTTLED};
+use super::diagnostics::{DIFFERENT_TOOL, EMULATED};
+use super::flag::THROTTLED;
 use super::{FEWEST_BLOCKS, LEVEL};
 
 /// How a rule about several ratios comes out.

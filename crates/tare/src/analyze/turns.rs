@@ -51,7 +51,6 @@ impl Turns {
     /// which compares with none.
     pub(crate) fn settled(of_block: &[Option<&Self>]) -> Vec<Option<Self>> {
         let n_arms = of_block.len();
-        let has_slices = |turns: &Option<&Self>| matches!(turns, Some(Self::Slices(_)));
         let n_metrics = of_block.iter().map(|turns| match turns {
             Some(Self::Slices(slices)) => slices.len(),
             _ => 0,
@@ -79,7 +78,7 @@ impl Turns {
             }
         }
         let settled = of_block.iter().zip(medians).map(|(turns, medians)| {
-            has_slices(turns).then(|| Self::Ratios {
+            matches!(turns, Some(Self::Slices(_))).then(|| Self::Ratios {
                 n_arms,
                 medians: medians.into_boxed_slice(),
             })

@@ -14,7 +14,9 @@ use tare_model::telling::{telling, what_tells};
 use tare_model::{Better, Value};
 use tare_stats::Verdict;
 
-use crate::analyze::{EFFECT_MOVES, NOT_AFTER_CORRECTION, blocks_to_pass, claims_difference, is_held_up};
+use crate::analyze::{
+    EFFECT_MOVES, NOT_AFTER_CORRECTION, blocks_to_pass, claims_difference, is_held_up,
+};
 
 use super::number::{percent, range};
 use super::terminal::{NO_BREAK, harmless};

@@ -84,26 +84,22 @@ fn figures() -> String {
         super::publication::dossier(),
         super::concurrency::with_series(),
     ];
-    let drawn = dossiers.iter().map(|dossier| {
+    let mut drawn = String::new();
+    for dossier in &dossiers {
         let Made::Files(files) = made_of("svg", dossier, &[]) else {
             panic!("a figure of every run");
         };
-        files
-            .iter()
-            .map(|file| {
-                format!(
-                    "<figure>{}</figure>",
-                    String::from_utf8_lossy(&file.content)
-                )
-            })
-            .collect::<String>()
-    });
+        for file in files {
+            drawn.push_str("<figure>");
+            drawn.push_str(std::str::from_utf8(&file.content).unwrap());
+            drawn.push_str("</figure>");
+        }
+    }
     format!(
         "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>Figures</title>\
          <style>svg {{ max-width: 100%; height: auto; }} figure {{ margin: 0; }}</style></head>\
-         <body><main><h1>Figures</h1>{}</main></body></html>",
-        drawn.collect::<String>()
+         <body><main><h1>Figures</h1>{drawn}</main></body></html>"
     )
 }
 

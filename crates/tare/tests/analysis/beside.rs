@@ -143,7 +143,12 @@ fn what_qualifies_a_cell_qualifies_its_row_and_what_drifts_is_never_called_the_s
     let integer = second.cells.iter_mut();
     let integer = integer.filter(|cell| cell.metric == "cpu.integer.time");
     for cell in integer {
-        for id in ["drifting-effect", "one-launch", "different-tool", "emulated"] {
+        for id in [
+            "drifting-effect",
+            "one-launch",
+            "different-tool",
+            "emulated",
+        ] {
             cell.flags.push(Flag {
                 id: id.to_owned(),
                 detail: String::new(),

@@ -50,8 +50,8 @@ fn widening(run: &RunData) -> f64 {
     };
     let of_host = |instances: u32| -> Vec<f64> {
         let trials = run.trials.iter();
-        let trials = trials
-            .filter(|data| of("host")(&data.trial) && data.trial.cell.instances == instances);
+        let trials =
+            trials.filter(|data| of("host")(&data.trial) && data.trial.cell.instances == instances);
         trials
             .map(|data| {
                 let values = typical(&data.trial, &data.outcome);
@@ -68,7 +68,8 @@ fn widening(run: &RunData) -> f64 {
 }
 
 #[test]
-fn what_several_instances_do_to_each_other_has_an_interval_as_wide_as_its_blocks_depend_on_each_other() {
+fn what_several_instances_do_to_each_other_has_an_interval_as_wide_as_its_blocks_depend_on_each_other()
+ {
     let independent = widening(&crowd(|_| 1.0));
     assert!((independent - 1.0).abs() < 1e-6, "{independent}");
     let slow = widening(&crowd(|block| (0.2 * (f64::from(block) / 3.0).sin()).exp()));

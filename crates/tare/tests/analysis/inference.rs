@@ -266,7 +266,10 @@ fn a_row_that_is_wide_because_its_effect_moves_says_so_and_not_that_the_machine_
     };
     let flat = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let short = flat(brief(&moving, style));
-    assert!(short.contains(", moves") && short.contains("“moves”:"), "{short}");
+    assert!(
+        short.contains(", moves") && short.contains("“moves”:"),
+        "{short}"
+    );
     let full = flat(table(&moving, style));
     assert!(full.contains("the effect itself moves"), "{full}");
     assert!(full.contains("MOVES: the effect itself"), "{full}");

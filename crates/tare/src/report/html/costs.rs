@@ -10,8 +10,8 @@ use tare_model::facts::emulation;
 use super::super::axis::RatioAxis;
 use super::super::groups::{Group, by_metric, grouped};
 use super::super::number::{
-    Digits, Scale, decimals, difference, glance, interval, level_told, percent, scale_for, scales_for, value,
-    with_unit,
+    Digits, Scale, decimals, difference, glance, interval, level_told, percent, scale_for,
+    scales_for, value, with_unit,
 };
 use super::super::shift::tenths;
 use super::super::terminal::harmless;
@@ -222,7 +222,11 @@ fn spanned(span: &Span, unit: &str) -> String {
     let digits = super::super::number::decimals_of(span, scale.factor);
     let [point, low, high] =
         [span.point, span.low, span.high].map(|value| format!("{:.digits$}", value / scale.factor));
-    format!("{} [{low}, {high}]{}", with_unit(&point, scale), level_told(span))
+    format!(
+        "{} [{low}, {high}]{}",
+        with_unit(&point, scale),
+        level_told(span)
+    )
 }
 
 /// The unit of a cell's blocks, and how many digits after the point their values deserve.

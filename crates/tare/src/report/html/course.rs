@@ -106,7 +106,10 @@ mod tests {
         assert!(page.contains("id=\"courses\"") && page.contains("by request"));
         assert!(!page.contains("<script>"), "{page}");
         // What is drawn stands in a table too.
-        assert!(page.contains("ping, arm→arm: net.ping.time by request, in numbers"), "{page}");
+        assert!(
+            page.contains("ping, arm→arm: net.ping.time by request, in numbers"),
+            "{page}"
+        );
         assert_eq!(page.matches("2.03 [1.00, 3.00] (3)").count(), 2, "{page}");
         assert!(page.contains(">1.5</th>"), "{page}");
         // Longer ones are cut off and say so.

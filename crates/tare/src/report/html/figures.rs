@@ -387,10 +387,9 @@ pub(super) fn efficiency(series: &Concurrency, name: &str) -> Markup {
     numbers.sort_unstable();
     numbers.dedup();
     let spans = || {
-        let points = arms.iter().flat_map(|arm| &arm.points);
         // One against itself is 1 by its own making.
-        let points = points.filter(|point| point.instances > 1);
-        points.filter_map(|point| point.efficiency)
+        let points = arms.iter().flat_map(|arm| &arm.points[..]);
+        points.filter_map(|point| point.efficiency.filter(|_| point.instances > 1))
     };
     let ends = spans().flat_map(|span| [span.low, span.high]);
     let Some(mut axis) = Values::over(ends.chain([1.0]), HEIGHT) else {

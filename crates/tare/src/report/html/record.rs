@@ -93,8 +93,10 @@ pub(super) fn claims(dossier: &Dossier) -> Markup {
 pub(super) fn concurrent(series: &Concurrency, dossier: &Dossier) -> Markup {
     let name = concurrency::title(series, dossier);
     let shown = |span: &Option<Span>| {
-        span.as_ref()
-            .map_or_else(|| "–".to_owned(), |span| interval(span, Digits::Short) + &level_told(span))
+        span.as_ref().map_or_else(
+            || "–".to_owned(),
+            |span| interval(span, Digits::Short) + &level_told(span),
+        )
     };
     let typical = |span: &Option<Span>| number::typical(span.as_ref(), &series.unit);
     html! {

@@ -366,7 +366,11 @@ mod tests {
         worse.q = Some(0.01);
         assert!(!interaction(&worse).0.contains("by itself"));
         worse.q = Some(0.09);
-        assert!(interaction(&worse).0.ends_with("; by itself only, q = 0.09"));
+        assert!(
+            interaction(&worse)
+                .0
+                .ends_with("; by itself only, q = 0.09")
+        );
     }
 
     #[test]
