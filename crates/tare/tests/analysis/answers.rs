@@ -164,7 +164,7 @@ fn too_few_blocks_are_an_answer_with_the_values_and_a_way_on() {
     assert!(drawn.contains("docker: nothing is decided yet"), "{drawn}");
     assert!(drawn.contains("which takes 6"), "{drawn}");
     assert!(drawn.contains("values: host → docker"), "{drawn}");
-    assert!(drawn.contains("adds blocks;"), "{drawn}");
+    assert!(drawn.contains("adds blocks, and"), "{drawn}");
     let cell = dossier.cells.iter().find(|cell| cell.arm == "docker");
     let value = cell.and_then(|cell| cell.env).unwrap().point;
     assert!(
