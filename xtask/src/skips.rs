@@ -84,6 +84,18 @@ const OPTIONAL: &[(&str, &str)] = &[
         "the machine may give no control group without controllers",
     ),
     ("kernel", "the kernel is the machine's"),
+    (
+        "latex",
+        "a compiler of hundreds of megabytes for one test; it is taken where it is installed",
+    ),
+    (
+        "pandas",
+        "the package index may not answer; it is taken where an interpreter has it",
+    ),
+    (
+        "polars",
+        "the package index may not answer; it is taken where an interpreter has it",
+    ),
     ("pyperf", "the package index may not answer"),
     ("runsc", "no distribution packages it"),
     ("sources", "the publications are not ours to pass on"),

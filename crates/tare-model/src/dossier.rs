@@ -15,8 +15,8 @@ use crate::recipe::Path;
 use crate::study::Spread;
 use crate::unit::Better;
 use crate::words::{
-    Absence, CheckResult, ClaimVerdict, LayoutKind, ScalingLaw, Status, StoppedBy, Summary,
-    Verdict, WhyOutcome,
+    Absence, CheckResult, ClaimVerdict, Deviation, LayoutKind, ScalingLaw, Status, StoppedBy,
+    Summary, Verdict, WhyOutcome,
 };
 
 /// The dossier's version.
@@ -168,9 +168,23 @@ pub struct DossierBlock {
     pub base: f64,
     /// The arm's value, likewise.
     pub env: f64,
+    /// What the baseline's first copy left by itself, where `base` stands for two, whose middle scatters less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_alone: Option<f64>,
+    /// What the arm left by itself, where `env` is the baseline's value times the ratio of arms that took turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub env_alone: Option<f64>,
 }
 
 impl DossierBlock {
+    /// One copy's reading of either side, baseline first, for where it matters how values are spread.
+    pub fn alone(&self) -> [f64; 2] {
+        [
+            self.base_alone.unwrap_or(self.base),
+            self.env_alone.unwrap_or(self.env),
+        ]
+    }
+
     /// Cost of the arm over cost of the baseline; `None` where a value is not above 0.
     pub fn ratio(&self, better: Better) -> Option<f64> {
         if !(self.base > 0.0 && self.env > 0.0) {
@@ -265,7 +279,7 @@ pub struct Doubling {
     pub ratio90: Option<Span>,
     /// Exact signed-rank p, two-sided.
     pub p: Option<f64>,
-    /// Benjamini–Hochberg q over all doublings of the report but those of the A′ arm.
+    /// Benjamini–Hochberg q over the doublings of the arm.
     pub q: Option<f64>,
     /// The margin that the verdict used.
     pub margin: f64,
@@ -583,6 +597,15 @@ pub struct DossierPublication {
     pub mistakes: Vec<DossierMistake>,
 }
 
+/// In what a run was not carried out as it was planned before its first trial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DossierDeviation {
+    /// What kind of deviation.
+    pub kind: Deviation,
+    /// Where it began, and what it means for a reader.
+    pub detail: String,
+}
+
 /// One line of the reporting checklist.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckItem {
@@ -661,6 +684,9 @@ pub struct Dossier {
     /// What was measured by whole trials although arms took turns elsewhere, and why, a line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub whole_trials: Vec<String>,
+    /// In what the run was not carried out as it was planned: a run that was gone on with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deviations: Vec<DossierDeviation>,
     /// The reporting checklist.
     pub checklist: Vec<CheckItem>,
     /// Cost.

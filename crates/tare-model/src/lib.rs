@@ -54,6 +54,6 @@ pub use trial::{CellKey, Trial};
 pub use turns::{Sliced, TurnPage, Turns};
 pub use unit::{Better, MetricSpec, ResourceClass, Unit};
 pub use words::{
-    Absence, CheckResult, ClaimVerdict, LayoutKind, ScalingLaw, Status, StoppedBy, Summary,
-    Verdict, WhyOutcome,
+    Absence, CheckResult, ClaimVerdict, Deviation, LayoutKind, ScalingLaw, Status, StoppedBy,
+    Summary, Verdict, WhyOutcome,
 };

@@ -127,6 +127,16 @@ words! {
 }
 
 words! {
+    /// In what a run was not carried out as it was planned.
+    pub enum Deviation {
+        /// It had ended, and blocks were added.
+        Extended: "extended",
+        /// It was ended before its end, and gone on with.
+        Resumed: "resumed",
+    }
+}
+
+words! {
     /// How a published claim came out.
     pub enum ClaimVerdict {
         /// The interval lies within the claim's bounds.

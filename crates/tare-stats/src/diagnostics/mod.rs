@@ -11,6 +11,7 @@ pub mod launches;
 pub mod modality;
 pub mod order_effect;
 pub mod outlier;
+pub mod scatter;
 pub mod trend;
 
 pub use autocorrelation::{
@@ -21,6 +22,7 @@ pub use launches::{Launches, launches};
 pub use modality::{Gap, dip, dip_p, largest_gap};
 pub use order_effect::{OrderEffect, OrderTest, kruskal_wallis, order_effect};
 pub use outlier::{OutlierCount, modified_z, outlier_count};
+pub use scatter::{Scatter, scatter};
 pub use trend::{MannKendall, mann_kendall, theil_sen, theil_sen_slope};
 
 /// p-values below this raise a flag. Stricter than 5 % because several questions are

@@ -3,6 +3,7 @@
 //! What is held against each other are costs, not values: another machine is faster or slower, and what an environment
 //! adds can still be the same. The quotient of the two ratios has an interval made of both, for the runs share no block
 //! ([`difference_of_independent`]), and is judged like any ratio: with the margin, as the same, different or open.
+//! What forbids either cell to be called equal forbids it of the quotient, and what qualifies either qualifies the row.
 //! What it cannot see: why they differ; what is known of the machines stands in the dossiers.
 
 use tare_model::Verdict;
@@ -10,6 +11,18 @@ use tare_model::dossier::{Dossier, DossierCell, Span};
 use tare_stats::{Interval, difference_of_independent, verdict};
 
 use super::LEVEL;
+use super::diagnostics::{DIFFERENT_TOOL, DRIFTING_EFFECT, EMULATED, ONE_LAUNCH};
+use super::effect::not_within;
+use super::flag::THROTTLED;
+
+/// Flags of a cell that a reader must know who takes it for a cost, with what they mean in a word or two.
+const QUALIFICATIONS: [(&str, &str); 5] = [
+    (EMULATED, "emulated"),
+    (DIFFERENT_TOOL, "different tool"),
+    (THROTTLED, "throttled"),
+    (DRIFTING_EFFECT, "drifting"),
+    (ONE_LAUNCH, "one start"),
+];
 
 /// A metric that both runs measured.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +35,23 @@ pub struct Row<'a> {
     pub quotient: Option<Span>,
     /// Of the quotient: a cost where the environment costs more in the second run.
     pub verdict: Verdict,
+}
+
+impl Row<'_> {
+    /// What is to be known of either cell, in a word or two each.
+    pub fn qualifications(&self) -> impl Iterator<Item = &'static str> {
+        let is_flagged = |id: &str| {
+            let mut cells = [self.first, self.second].into_iter();
+            cells.any(|cell| has(cell, id))
+        };
+        QUALIFICATIONS
+            .into_iter()
+            .filter_map(move |(id, word)| is_flagged(id).then_some(word))
+    }
+}
+
+fn has(cell: &DossierCell, id: &str) -> bool {
+    cell.flags.iter().any(|flag| flag.id == id)
 }
 
 /// Two runs beside each other.
@@ -84,6 +114,10 @@ pub fn row<'a>(first: &'a DossierCell, second: &'a DossierCell) -> Row<'a> {
         (Some(ci95), Some(ci90)) => verdict(ci95, ci90, second.margin),
         _ => Verdict::Inconclusive,
     };
+    let drifts = [first, second]
+        .iter()
+        .any(|cell| has(cell, DRIFTING_EFFECT));
+    let verdict = if drifts { not_within(verdict) } else { verdict };
     let quotient = quotient.map(|interval| {
         let ratio = interval.exp();
         Span::new(ratio.low, ratio.point, ratio.high)

@@ -11,7 +11,7 @@
 
 use tare_model::dossier::{DossierBlock, DossierCell, Flag, Span};
 use tare_model::{ArmId, Better, MetricSpec, Study, Summary, Verdict};
-use tare_stats::{Interval, detectable_effect, further_blocks, hodges_lehmann_paired, median};
+use tare_stats::{Interval, detectable_effect, further_blocks, median};
 
 use super::collect::Collector;
 use super::diagnostics;
@@ -47,6 +47,7 @@ pub(crate) fn cells_of(
     let Some(against) = against else {
         return Vec::new();
     };
+    let copies = against.copies();
     let base_arm = arms.iter().find(|other| other.spec.id == *base);
     // Where several runs are one, an arm has its trials in some of them, and may have none of a workload.
     let mut groups = collected.groups.values();
@@ -80,7 +81,9 @@ pub(crate) fn cells_of(
             base,
             base_arm,
             metric,
+            place,
             pairs: &pairs,
+            copies,
         };
         judge.cell(key, group)
     })
@@ -92,7 +95,11 @@ struct Judge<'a> {
     base: &'a ArmId,
     base_arm: Option<&'a ArmData>,
     metric: &'static MetricSpec,
+    /// The metric's place among those of its workload.
+    place: usize,
     pairs: &'a Pairs<'a>,
+    /// The baseline's second copy and the first, where the arm is held against both.
+    copies: Option<(usize, Against)>,
 }
 
 impl Judge<'_> {
@@ -121,8 +128,8 @@ impl Judge<'_> {
             summary: Summary::Typical,
             n_blocks: n as u32,
             in_turn: n > 0 && pairs.all.iter().all(|pair| pair.env.0.turns.were_taken()),
-            base: level_of(&base),
-            env: level_of(&env),
+            base: level_of(&base, pairs.launches()),
+            env: level_of(&env, pairs.launches()),
             ratio: None,
             difference: None,
             ratio90: None,
@@ -134,7 +141,7 @@ impl Judge<'_> {
             mde: None,
             further_blocks: None,
             flags: self.qualifications(group),
-            blocks: blocks_of(pairs),
+            blocks: blocks_of(pairs, self.place),
         };
         cell.flags.extend(remarked::flags(pairs, self.metric));
         if n == 0 {
@@ -159,7 +166,7 @@ impl Judge<'_> {
             .ok()
             .map(span);
         match pairs.ln_ratios(self.metric.better, |reading| reading.typical) {
-            Some(d) => self.judge(&mut cell, &d, margin),
+            Some(d) => self.judge(&mut cell, group, &d),
             None => cell.flags.push(flag(
                 diagnostics::NO_RATIO,
                 "a value is 0 or negative, so that only the difference is given".to_owned(),
@@ -177,8 +184,8 @@ impl Judge<'_> {
         emulated.into_iter().chain(different).collect()
     }
 
-    fn judge(&self, cell: &mut DossierCell, d: &[f64], margin: f64) {
-        let pairs = self.pairs;
+    fn judge(&self, cell: &mut DossierCell, group: &Group, d: &[f64]) {
+        let (pairs, margin) = (self.pairs, cell.margin);
         let Ok(effect) = effect::effect(d, pairs.launches()) else {
             cell.flags.push(flag(
                 diagnostics::TOO_FEW_BLOCKS,
@@ -223,24 +230,39 @@ impl Judge<'_> {
         cell.further_blocks = further_blocks(d.len(), effect.ci95.half_width(), target)
             .filter(|blocks| *blocks > 0)
             .map(|blocks| u32::try_from(blocks).unwrap_or(u32::MAX));
+        if cell.further_blocks.is_some() {
+            let moves = self.copies.and_then(|(copy, against)| {
+                let copies = Pairs::of(group, against, copy, self.place);
+                diagnostics::effect_moves(&evidence, &copies)
+            });
+            cell.flags.extend(moves);
+        }
     }
 }
 
 /// A cell of more blocks than this leaves them out of the dossier, which would be of hundreds of megabytes.
 const MOST_BLOCKS: usize = 5_000;
 
-/// The typical values of both sides, block by block.
-fn blocks_of(pairs: &Pairs<'_>) -> Vec<DossierBlock> {
+/// The typical values of both sides of the metric in this place, block by block.
+fn blocks_of(pairs: &Pairs<'_>, place: usize) -> Vec<DossierBlock> {
     if pairs.len() > MOST_BLOCKS {
         return Vec::new();
     }
     let all = pairs.all.iter();
-    all.map(|pair| DossierBlock {
-        block: pair.block,
-        position: pair.env.0.position,
-        launch: pair.env.0.launch,
-        base: pair.base.value(|reading| reading.typical),
-        env: pair.env.1.typical,
+    all.map(|pair| {
+        let (kept, env) = &pair.env;
+        let base = pair.base.value(|reading| reading.typical);
+        // Readings that are no numbers are no others either.
+        let other = |own: f64, than: f64| (own.to_bits() != than.to_bits()).then_some(own);
+        DossierBlock {
+            block: pair.block,
+            position: kept.position,
+            launch: kept.launch,
+            base,
+            env: env.typical,
+            base_alone: other(pair.base.first.1.typical, base),
+            env_alone: kept.readings[place].and_then(|own| other(own.typical, env.typical)),
+        }
     })
     .collect()
 }
@@ -281,11 +303,12 @@ fn by_ratio(own: Span, base: Option<Span>, ln_ratio: f64, better: Better) -> Spa
     }
 }
 
-/// The pseudo-median of readings with its interval. Below six blocks: the median with the range, whose
-/// level as an interval, 1 − 2^(1−n), is then less than 0.95 and is given.
-pub(crate) fn level_of(values: &[f64]) -> Option<Span> {
-    if let Ok(estimate) = hodges_lehmann_paired(values, LEVEL) {
-        return Some(span(estimate.interval));
+/// The pseudo-median of readings, of which each belongs to a launch, with its interval, widened as that of an effect.
+/// Below six blocks: the median with the range, whose level as an interval, 1 − 2^(1−n), is then less than 0.95 and is
+/// given.
+pub(crate) fn level_of(values: &[f64], launches: &[u32]) -> Option<Span> {
+    if let Ok(interval) = effect::interval(values, launches) {
+        return Some(span(interval));
     }
     let low = values.iter().copied().reduce(f64::min)?;
     let high = values.iter().copied().reduce(f64::max)?;

@@ -7,7 +7,7 @@
 
 use tare_model::dossier::{CheckItem, Dossier, DossierCell, Span};
 use tare_model::fact;
-use tare_model::{Better, CheckResult, ResourceClass};
+use tare_model::{Better, CheckResult, Deviation, ResourceClass};
 use tare_stats::Verdict;
 
 use super::cell::counted;
@@ -226,23 +226,32 @@ fn bound(dossier: &Dossier) -> CheckItem {
     )
 }
 
-/// P1, P6: the plan was hashed before the first trial, and deviations are told.
+/// P1, P6: the plan was hashed before the first trial, and deviations are told. Blocks that were added after an end are
+/// in no plan.
 fn plan(dossier: &Dossier) -> CheckItem {
     let hash = &dossier.study.plan_sha256;
     let is_hash = hash.len() == 64 && hash.bytes().all(|digit| digit.is_ascii_hexdigit());
-    let deviation = if dossier.complete {
+    let carried_out = if dossier.complete {
         "carried out"
     } else {
         "NOT carried out to its end"
     };
+    let mut deviations = dossier.deviations.iter();
+    let was_extended = deviations.any(|it| it.kind == Deviation::Extended);
+    let told: Vec<String> = dossier
+        .deviations
+        .iter()
+        .map(|deviation| format!("; {}", deviation.detail))
+        .collect();
     judged(
         "plan",
-        is_hash && dossier.complete,
+        is_hash && dossier.complete && !was_extended,
         format!(
-            "plan `{}…`, seed {}: {deviation}, stopped by {}",
+            "plan `{}…`, seed {}: {carried_out}, stopped by {}{}",
             hash.chars().take(12).collect::<String>(),
             dossier.study.seed,
-            dossier.stopped_by
+            dossier.stopped_by,
+            told.concat()
         ),
     )
 }

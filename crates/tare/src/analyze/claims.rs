@@ -129,4 +129,35 @@ mod tests {
             ClaimVerdict::Undecided
         );
     }
+
+    #[test]
+    fn two_programs_decide_no_claim_about_two_arms_and_one_of_them_may_one_about_itself() {
+        const STORED: &str = include_str!("../../../../fixtures/before/20261122-210539-1f5a.json");
+        const PUBLICATION: &str = r#"
+title = "t"
+where = "w"
+machine = "m"
+quantity = [{ name = "call", label = "Call", metric = "syscall.getppid.time" }]
+claim = [
+  { id = "a", published = "p", at = "", rule = { kind = "cost", quantity = "call", arm = "container", at_least = 0.01 } },
+  { id = "b", published = "p", at = "", rule = { kind = "all", quantities = ["call"], arm = "container", at_least = 0.01 } },
+  { id = "c", published = "p", at = "", rule = { kind = "ratio", quantity = "call", to = "call", arm = "container", at_least = 0.01 } },
+]
+"#;
+        let mut dossier: Dossier = serde_json::from_str(STORED).unwrap();
+        let publication: Publication = toml::from_str(PUBLICATION).unwrap();
+        let verdicts = |dossier: &Dossier| -> Vec<ClaimVerdict> {
+            let claims = judged(&publication, dossier);
+            claims.iter().map(|claim| claim.verdict).collect()
+        };
+        assert_eq!(verdicts(&dossier), [ClaimVerdict::Holds; 3]);
+        dossier.cells[0].flags.push(crate::analyze::flag::flag(
+            crate::analyze::diagnostics::DIFFERENT_TOOL,
+            "`sysbench`: 1.0 here, 1.1 in the baseline".to_owned(),
+        ));
+        let none = ClaimVerdict::NotTestable;
+        assert_eq!(verdicts(&dossier), [none, none, ClaimVerdict::Holds]);
+        let told = &judged(&publication, &dossier)[0].because;
+        assert!(told.contains("1.0 here, 1.1 in the baseline"), "{told}");
+    }
 }

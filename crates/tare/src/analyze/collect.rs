@@ -30,6 +30,8 @@ pub(crate) struct Collector<'a> {
     pub(crate) tally: Tally,
     totals: Totals,
     keeps_slices: bool,
+    /// Of each work the block that has slices of some arms, while others may still come.
+    unsettled: BTreeMap<GroupKey, u32>,
 }
 
 /// What is known of all trials together.
@@ -53,15 +55,17 @@ impl<'a> Collector<'a> {
                 timed_ns: Some(0),
             },
             keeps_slices: true,
+            unsettled: BTreeMap::new(),
         }
     }
 
-    /// From now on slices are dropped as soon as the arms of their block are compared.
+    /// From now on slices are dropped as soon as the arms of their block are compared: when all have come, or when the
+    /// first trial of another block has, for an arm that is absent or failed leaves nothing to wait for.
     pub(crate) fn drop_slices(&mut self) {
         self.keeps_slices = false;
     }
 
-    /// How many arms a block has that are compared as soon as all have come; `None` where slices are kept.
+    /// How many arms the study has, where slices are dropped; `None` where they are kept.
     pub(super) fn n_arms_to_settle(&self) -> Option<usize> {
         (!self.keeps_slices).then_some(self.placing.arms.len())
     }
@@ -157,6 +161,12 @@ impl<'a> Collector<'a> {
             return;
         };
         group.tried[place.arm].insert(place.block, ());
+        if let Some(before) = self.unsettled.get(&place.key).copied()
+            && before != place.block
+        {
+            self.unsettled.remove(&place.key);
+            group.settle(before);
+        }
         let arm = &self.placing.arms[place.arm];
         let counted = |kind, reason: String| Counted {
             arm: arm.id.to_string(),
@@ -193,8 +203,11 @@ impl<'a> Collector<'a> {
         if let (Some(_), Some(now)) = (before, of_arm.get_mut(place.block)) {
             now.replaced = true;
         }
-        if may_settle {
+        if may_settle && group.is_whole(place.block) {
             group.settle(place.block);
+            self.unsettled.remove(&place.key);
+        } else if may_settle {
+            self.unsettled.insert(place.key, place.block);
         }
     }
 }

@@ -77,19 +77,21 @@ pub(crate) fn series(head: &RunHead, collected: &Collector<'_>) -> Vec<Concurren
     told
 }
 
-/// Benjamini–Hochberg over the doublings that have a p, but those of the A′ arm.
+/// Benjamini–Hochberg over the doublings of each arm that have a p; those of the A′ arm are outside, as its cells are.
 fn adjust_for_many(told: &mut [Concurrency]) {
-    let mut family: Vec<&mut Doubling> = told
-        .iter_mut()
-        .flat_map(|one| &mut one.arms)
-        .filter(|arm| arm.arm != A_PRIME)
-        .filter_map(|arm| arm.doubling.as_mut())
-        .filter(|doubling| doubling.p.is_some())
-        .collect();
-    let p: Vec<f64> = family.iter().filter_map(|doubling| doubling.p).collect();
-    let q = tare_stats::benjamini_hochberg(&p).unwrap_or_default();
-    for (doubling, q) in family.iter_mut().zip(q) {
-        doubling.q = Some(q);
+    let mut families: BTreeMap<String, Vec<&mut Doubling>> = BTreeMap::new();
+    for arm in told.iter_mut().flat_map(|one| &mut one.arms) {
+        let doubling = arm.doubling.as_mut();
+        if let Some(doubling) = doubling.filter(|it| it.p.is_some() && arm.arm != A_PRIME) {
+            families.entry(arm.arm.clone()).or_default().push(doubling);
+        }
+    }
+    for family in families.values_mut() {
+        let p: Vec<f64> = family.iter().filter_map(|doubling| doubling.p).collect();
+        let q = tare_stats::benjamini_hochberg(&p).unwrap_or_default();
+        for (doubling, q) in family.iter_mut().zip(q) {
+            doubling.q = Some(q);
+        }
     }
 }
 
@@ -220,14 +222,14 @@ impl OfMetric<'_> {
         let better = self.metric.better;
         let trials = self.trials(group, arm);
         let alone = self.alone(arm);
-        let each = |of: &dyn Fn(&Trial<'_>) -> Option<f64>| -> Vec<f64> {
-            trials.values().filter_map(of).collect()
+        let each = |of: &dyn Fn(&Trial<'_>) -> Option<f64>| {
+            over_blocks(trials.values().map(|trial| (of(trial), trial.kept.launch)))
         };
-        let against_alone = |of: &dyn Fn(&Trial<'_>, &Trial<'_>) -> Option<f64>| -> Vec<f64> {
-            trials
+        let against_alone = |of: &dyn Fn(&Trial<'_>, &Trial<'_>) -> Option<f64>| {
+            let both = trials
                 .iter()
-                .filter_map(|(block, trial)| of(trial, alone.get(block)?))
-                .collect()
+                .filter_map(|(block, trial)| Some((trial, alone.get(block)?)));
+            of_ratios(both.map(|(trial, alone)| (of(trial, alone), trial.kept.launch)))
         };
         let worst = |trial: &Trial<'_>| {
             let values = trial.values.iter().copied();
@@ -241,24 +243,24 @@ impl OfMetric<'_> {
         let mut point = ConcurrencyPoint {
             instances,
             n_blocks: trials.len() as u32,
-            value: cell::level_of(&each(&|trial| Some(trial.typical))),
-            worst: cell::level_of(&each(&worst)),
-            stretch: of_ratios(&against_alone(&|trial, alone| {
+            value: each(&|trial| Some(trial.typical)),
+            worst: each(&worst),
+            stretch: against_alone(&|trial, alone| {
                 let cost = |value| ln_cost(value, better).map(f64::exp);
                 stretch(cost(trial.typical)?, cost(alone.typical)?)
-            })),
-            fairness: cell::level_of(&each(&|trial| jain(&trial.rates(better)))),
+            }),
+            fairness: each(&|trial| jain(&trial.rates(better))).map(within_one),
             throughput: throughput_unit(self.metric)
-                .and_then(|_| cell::level_of(&each(&|trial| Some(self.throughput(trial))))),
-            efficiency: of_ratios(&against_alone(&|trial, alone| {
+                .and_then(|_| each(&|trial| Some(self.throughput(trial)))),
+            efficiency: against_alone(&|trial, alone| {
                 efficiency(self.throughput(trial), n, self.throughput(alone))
-            })),
-            makespan_ns: cell::level_of(&each(&length)),
-            makespan_stretch: of_ratios(&against_alone(&|trial, alone| {
+            }),
+            makespan_ns: each(&length),
+            makespan_stretch: against_alone(&|trial, alone| {
                 stretch(length(trial)?, length(alone)?)
-            })),
-            skew_ns: cell::level_of(&each(&|trial| trial.skew_ns(shares_clock))),
-            overlap: cell::level_of(&each(&|trial| trial.overlap(shares_clock))),
+            }),
+            skew_ns: each(&|trial| trial.skew_ns(shares_clock)),
+            overlap: each(&|trial| trial.overlap(shares_clock)).map(within_one),
             flags: remarked(&trials),
         };
         if let Some(overlap) = point.overlap
@@ -495,20 +497,34 @@ fn remarked(trials: &BTreeMap<u32, Trial<'_>>) -> Vec<Flag> {
     flags.into_iter().map(told).collect()
 }
 
-/// The summary of ratios over blocks: on their logarithms, so that twice and half are equally far from one.
-fn of_ratios(ratios: &[f64]) -> Option<Span> {
-    let logarithms: Vec<f64> = ratios
-        .iter()
-        .filter(|ratio| ratio.is_finite() && **ratio > 0.0)
-        .map(|ratio| ratio.ln())
-        .collect();
-    let level = cell::level_of(&logarithms)?;
+/// The summary over blocks of what each with its launch has, if it has anything.
+fn over_blocks(values: impl Iterator<Item = (Option<f64>, u32)>) -> Option<Span> {
+    let (values, launches): (Vec<f64>, Vec<u32>) = values
+        .filter_map(|(value, launch)| Some((value?, launch)))
+        .unzip();
+    cell::level_of(&values, &launches)
+}
+
+/// The same of ratios: on their logarithms, so that twice and half are equally far from one.
+fn of_ratios(ratios: impl Iterator<Item = (Option<f64>, u32)>) -> Option<Span> {
+    let is_ratio = |ratio: &f64| ratio.is_finite() && *ratio > 0.0;
+    let logarithms = ratios.map(|(ratio, launch)| (ratio.filter(is_ratio).map(f64::ln), launch));
+    let level = over_blocks(logarithms)?;
     Some(Span {
         point: level.point.exp(),
         low: level.low.exp(),
         high: level.high.exp(),
         level: level.level,
     })
+}
+
+/// A share is none of more than the whole, however wide its interval becomes.
+fn within_one(span: Span) -> Span {
+    Span {
+        low: span.low.clamp(0.0, 1.0),
+        high: span.high.min(1.0),
+        ..span
+    }
 }
 
 fn span(interval: Interval) -> Span {

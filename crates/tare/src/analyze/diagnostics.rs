@@ -20,9 +20,12 @@ use super::effect;
 use super::flag::{Evidence, flag};
 use super::input::ArmData;
 use super::machine;
-use super::pairs::Side;
+use super::pairs::{Pairs, Side};
 use crate::parity;
 use crate::workload::Workload;
+
+/// How many times as much as the baseline's two copies a ratio must scatter to be told as moving by itself.
+const MOVES_FROM: f64 = 2.0;
 
 /// Fewer than six blocks.
 pub(crate) const TOO_FEW_BLOCKS: &str = "too-few-blocks";
@@ -34,6 +37,12 @@ pub(crate) const INCOMPLETE_BLOCKS: &str = "incomplete-blocks";
 pub(crate) const EMULATED: &str = "emulated";
 /// Another program ran in the arm than in the baseline.
 pub(crate) const DIFFERENT_TOOL: &str = "different-tool";
+/// The effect has a trend over the blocks.
+pub(crate) const DRIFTING_EFFECT: &str = "drifting-effect";
+/// The effect scatters more from block to block than noise would have it.
+pub(crate) const EFFECT_MOVES: &str = "effect-moves";
+/// All blocks are of one start of the arms.
+pub(crate) const ONE_LAUNCH: &str = "one-launch";
 /// A value without a logarithm.
 pub(crate) const NO_RATIO: &str = "no-ratio";
 /// Significant by itself, not among all cells.
@@ -144,14 +153,14 @@ fn launches(evidence: &Evidence<'_>) -> Option<Flag> {
     launches
         .iter()
         .all(|launch| launch == first)
-        .then(|| flag("one-launch", "the arms were started once".to_owned()))
+        .then(|| flag(ONE_LAUNCH, "the arms were started once".to_owned()))
 }
 
 fn drift_of_effect(evidence: &Evidence<'_>) -> Option<Flag> {
     let trend = evidence.effect.drift?;
     let slope = checks::theil_sen(evidence.d)?;
     let told = format!("the ratio changes by {}", a_block(slope));
-    Some(flag("drifting-effect", trending(trend.p, &told)))
+    Some(flag(DRIFTING_EFFECT, trending(trend.p, &told)))
 }
 
 /// What a trend is told as, with what it amounts to.
@@ -162,6 +171,31 @@ fn trending(p: f64, told: &str) -> String {
 /// A slope of logarithms as a change.
 fn a_block(slope: f64) -> String {
     format!("{:+.3} % a block", slope.exp_m1() * 100.0)
+}
+
+/// Whether a ratio that is not precise enough is so because the effect is another in each block: it then scatters more
+/// than the ratio of the baseline's two copies, which the same machine disturbed. Only for a cell that is held against
+/// both; what is precise enough is no matter.
+pub(crate) fn effect_moves(evidence: &Evidence<'_>, copies: &Pairs<'_>) -> Option<Flag> {
+    // Against the mean of two copies, which are each as noisy as the arm; and one copy against the other.
+    const NOISE: [f64; 2] = [1.224_744_871_391_589, std::f64::consts::SQRT_2];
+    let pairs = evidence.pairs.all.iter().zip(evidence.d);
+    let of_two = pairs.filter(|(pair, _)| pair.base.twin.is_some());
+    let d: Vec<f64> = of_two.map(|(_, d)| *d).collect();
+    let of_copies = copies.ln_ratios(evidence.metric.better, |reading| reading.typical)?;
+    if d.len().min(of_copies.len()) < FEWEST_BLOCKS {
+        return None;
+    }
+    let found = checks::scatter(&d, &of_copies, NOISE)?;
+    (found.p < FLAG_P && found.ratio > MOVES_FROM).then(|| {
+        flag(
+            EFFECT_MOVES,
+            format!(
+                "from block to block the ratio scatters {:.1} times as much as that of A′ (p = {:.4})",
+                found.ratio, found.p
+            ),
+        )
+    })
 }
 
 fn drift_of_baseline(evidence: &Evidence<'_>) -> Option<Flag> {

@@ -69,12 +69,22 @@ pub(crate) struct Effect {
 impl Effect {
     /// The verdict at a margin: nothing that drifts is within it.
     pub(crate) fn verdict(&self, margin: f64) -> Verdict {
-        match verdict(&self.ci95, &self.ci90, margin) {
-            Verdict::Equivalent if self.drift.is_some() => Verdict::Inconclusive,
-            Verdict::NegligibleCost if self.drift.is_some() => Verdict::Cost,
-            Verdict::NegligibleGain if self.drift.is_some() => Verdict::Gain,
-            other => other,
+        let verdict = verdict(&self.ci95, &self.ci90, margin);
+        if self.drift.is_some() {
+            not_within(verdict)
+        } else {
+            verdict
         }
+    }
+}
+
+/// What is left of a verdict without the claim that the effect lies within the margin.
+pub(crate) fn not_within(verdict: Verdict) -> Verdict {
+    match verdict {
+        Verdict::Equivalent => Verdict::Inconclusive,
+        Verdict::NegligibleCost => Verdict::Cost,
+        Verdict::NegligibleGain => Verdict::Gain,
+        other => other,
     }
 }
 

@@ -7,6 +7,9 @@ use super::effect::Effect;
 use super::input::ArmData;
 use super::pairs::Pairs;
 
+/// A processor quota that nobody asked for stopped the arm or its baseline.
+pub(crate) const THROTTLED: &str = "throttled";
+
 /// What a cell is examined by.
 pub(crate) struct Evidence<'a> {
     /// ln cost ratios in block order.

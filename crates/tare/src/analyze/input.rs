@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use tare_model::dossier::DossierDeviation;
 use tare_model::{ArmId, ArmSpec, Facts, Outcome, RunId, StoppedBy, Study, Trial};
 
 use super::counters::CounterRow;
@@ -105,6 +106,8 @@ pub struct RunHead {
     pub wall_s: f64,
     /// Why something was measured by whole trials, a line each.
     pub whole_trials: Vec<String>,
+    /// In what it was not carried out as it was planned.
+    pub deviations: Vec<DossierDeviation>,
 }
 
 impl RunHead {

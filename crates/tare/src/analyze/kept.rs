@@ -111,16 +111,21 @@ impl Decoded {
 }
 
 impl Group {
-    /// Compares the arms of a block by their slices and drops these, once all arms have come.
+    /// Whether every arm of the study has left something in a block.
+    pub(super) fn is_whole(&self, block: u32) -> bool {
+        self.arms.iter().all(|arm| arm.contains(block))
+    }
+
+    /// Compares those arms of a block that have slices and drops these.
     pub(super) fn settle(&mut self, block: u32) {
-        let of_block: Option<Vec<&Turns>> = self
+        let of_block: Vec<Option<&Turns>> = self
             .arms
             .iter()
             .map(|arm| Some(&arm.get(block)?.turns))
             .collect();
-        let settled = of_block.and_then(|turns| Turns::settled(&turns));
-        for (arm, turns) in self.arms.iter_mut().zip(settled.into_iter().flatten()) {
-            if let Some(kept) = arm.get_mut(block) {
+        let settled = Turns::settled(&of_block);
+        for (arm, turns) in self.arms.iter_mut().zip(settled) {
+            if let (Some(kept), Some(turns)) = (arm.get_mut(block), turns) {
                 kept.turns = turns;
             }
         }

@@ -8,7 +8,7 @@ use tare_model::dossier::Flag;
 use tare_stats::{hodges_lehmann_paired, median};
 
 use super::FEWEST_BLOCKS;
-use super::flag::{Evidence, flag};
+use super::flag::{Evidence, THROTTLED, flag};
 use super::input::ArmData;
 use super::kept::{Kept, ProbeFacts};
 use super::pairs::{Pair, Side};
@@ -150,7 +150,7 @@ pub(super) fn throttled(evidence: &Evidence<'_>) -> Option<Flag> {
         .collect();
     (!throttled.is_empty()).then(|| {
         flag(
-            "throttled",
+            THROTTLED,
             format!(
                 "error: the two are not comparable; {} by a processor quota that the study does not ask for",
                 throttled.join(" and ")

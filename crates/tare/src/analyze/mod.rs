@@ -58,6 +58,7 @@ mod together;
 mod turns;
 mod void;
 
+pub(crate) use diagnostics::{EFFECT_MOVES, NOT_AFTER_CORRECTION};
 pub use input::{ArmData, RunData, RunHead, TrialData, TrialRef};
 pub use precision::{PrecisionRule, SoFar};
 pub use series::{Point, Series};
@@ -265,6 +266,7 @@ fn conclude(head: &RunHead, collected: &Collector<'_>) -> (Dossier, Vec<Suspecte
         failures,
         parity,
         whole_trials: head.whole_trials.clone(),
+        deviations: head.deviations.clone(),
         checklist: Vec::new(),
         cost: RunCost {
             wall_s: head.wall_s,

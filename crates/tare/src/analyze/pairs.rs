@@ -42,6 +42,11 @@ impl Against {
         })
     }
 
+    /// Its second copy, and the first alone that it can be held against.
+    pub(crate) fn copies(self) -> Option<(usize, Self)> {
+        Some((self.twin?, Self::arm(self.arm)))
+    }
+
     /// One arm alone.
     pub(crate) fn arm(arm: usize) -> Self {
         Self { arm, twin: None }
@@ -216,9 +221,11 @@ fn in_turn<'a>(
     let to = |copy: &Kept, arm: usize| kept.turns.ratio(&copy.turns, place, arm);
     let first = to(base.first.0, against.arm);
     let twin = base.twin.zip(against.twin);
-    let ratio = match twin.map(|((copy, _), arm)| to(copy, arm)) {
-        None => first,
-        Some(second) => first.zip(second).map(|(a, b)| f64::midpoint(a, b)),
+    let second = twin.and_then(|((copy, _), arm)| to(copy, arm));
+    // Where one copy has none, as where one of its slices has no logarithm, the other's counts alone.
+    let ratio = match (first, second) {
+        (Some(one), Some(other)) => Some(f64::midpoint(one, other)),
+        (one, other) => one.or(other),
     };
     if let Some(ratio) = ratio {
         reading.typical = base.value(|reading| reading.typical) * ratio.exp();
@@ -327,6 +334,22 @@ mod tests {
         assert!((d.unwrap() - 1.1_f64.ln()).abs() < 1e-6);
         let rate = pair.ln_ratio(Better::Higher, |reading| reading.typical);
         assert!((rate.unwrap() + 1.1_f64.ln()).abs() < 1e-6);
+        // One slice of a copy that has no logarithm leaves the other copy, and no ratio of medians.
+        let spoilt = of(&[100.0, 0.0, 200.0]);
+        for (first, second) in [(&host, &spoilt), (&spoilt, &twin)] {
+            let base = Level {
+                first: (first, reading(200.0)),
+                twin: Some((second, reading(200.0))),
+            };
+            let env = in_turn(base, (&arm, reading(900.0)), 0, BOTH);
+            let pair = Pair {
+                block: 0,
+                base,
+                env,
+            };
+            let d = pair.ln_ratio(Better::Lower, |reading| reading.typical);
+            assert!((d.unwrap() - 1.1_f64.ln()).abs() < 1e-6);
+        }
         // Without slices on one side it is a trial like any other.
         let trial = kept();
         let side = in_turn(base, (&trial, reading(300.0)), 0, BOTH);

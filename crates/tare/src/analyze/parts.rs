@@ -112,7 +112,8 @@ impl<'c, 'a> Together<'c, 'a> {
     }
 }
 
-/// Compares the arms of each block whose trials lie together, where slices are not kept.
+/// Compares the arms of each block whose trials lie together, where slices are not kept. What lies at an end of the part
+/// may have more trials in the next one, unless every arm is there.
 fn settle(says: &mut [Says], n_arms: Option<usize>) {
     let Some(n_arms) = n_arms else { return };
     let same = |left: &Says, right: &Says| match (left, right) {
@@ -121,11 +122,16 @@ fn settle(says: &mut [Says], n_arms: Option<usize>) {
         }
         _ => false,
     };
+    let n_says = says.len();
+    let mut begin = 0;
     for of_block in says.chunk_by_mut(same) {
-        let mut arms: Vec<Option<&mut Turns>> = (0..n_arms).map(|_| None).collect();
-        if of_block.len() != n_arms {
+        let end = begin + of_block.len();
+        let is_within = begin > 0 && end < n_says;
+        begin = end;
+        if !is_within && of_block.len() != n_arms {
             continue;
         }
+        let mut arms: Vec<Option<&mut Turns>> = (0..n_arms).map(|_| None).collect();
         for says in of_block {
             if let Says::OfWork {
                 place,
@@ -135,11 +141,12 @@ fn settle(says: &mut [Says], n_arms: Option<usize>) {
                 arms[place.arm] = Some(&mut taken.kept.turns);
             }
         }
-        let arms: Option<Vec<&mut Turns>> = arms.into_iter().collect();
-        let Some(mut arms) = arms else { continue };
-        let settled = Turns::settled(&arms.iter().map(|turns| &**turns).collect::<Vec<_>>());
-        for (turns, settled) in arms.iter_mut().zip(settled.into_iter().flatten()) {
-            **turns = settled;
+        let of_block: Vec<Option<&Turns>> = arms.iter().map(|turns| turns.as_deref()).collect();
+        let settled = Turns::settled(&of_block);
+        for (turns, settled) in arms.into_iter().zip(settled) {
+            if let (Some(turns), Some(settled)) = (turns, settled) {
+                *turns = settled;
+            }
         }
     }
 }

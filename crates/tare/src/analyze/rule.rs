@@ -3,15 +3,19 @@
 //!
 //! A ratio against the baseline is the cell's own paired interval, and one of several instances to one alone is that
 //! of the series, paired by block. Other ratios are made of the two values' intervals, lower end over upper end and
-//! upper over lower: wider than a paired interval would be, so a verdict from it is on the safe side.
+//! upper over lower: wider than a paired interval would be, so a verdict from it is on the safe side. What is no interval
+//! but a range of few blocks, and a cell whose two sides cannot be compared, decide nothing.
 
 use tare_model::dossier::{ConcurrencyPoint, Dossier, DossierCell, Span};
 use tare_model::facts::emulation;
 use tare_model::publication::{INSTANCES, Publication, Quantity, Rule};
 use tare_model::{Better, ClaimVerdict};
 
+use super::beside::is_same_metric;
 use super::cell::counted;
-use super::diagnostics::EMULATED;
+use super::diagnostics::{DIFFERENT_TOOL, EMULATED};
+use super::flag::THROTTLED;
+use super::{FEWEST_BLOCKS, LEVEL};
 
 /// How a rule about several ratios comes out.
 pub(super) fn of_several(rule: &Rule, holds: usize, fails: usize, n: usize) -> ClaimVerdict {
@@ -41,6 +45,18 @@ pub(super) fn wanted((low, high): (f64, f64)) -> String {
         (true, false) => format!("at least {low}"),
         (false, _) => format!("at most {high}"),
     }
+}
+
+/// Whether a ratio is one of two arms, or of two numbers of the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sides {
+    OneArm,
+    TwoArms,
+}
+
+/// Whether a span is an interval of the run's level, and no range of fewer blocks than give one.
+fn is_interval(span: &Span, n_blocks: u32) -> bool {
+    n_blocks as usize >= FEWEST_BLOCKS && span.level.is_none_or(|level| level >= LEVEL)
 }
 
 /// Where to look values up.
@@ -169,11 +185,8 @@ impl Look<'_> {
     /// The least and the greatest value of a block in one arm.
     pub(super) fn range(&self, name: &str, arm: &str, instances: u32) -> Option<[f64; 2]> {
         let cell = self.cell(name, arm, instances)?;
-        let is_baseline = arm == self.baseline();
-        let values = cell
-            .blocks
-            .iter()
-            .map(|block| if is_baseline { block.base } else { block.env });
+        let side = usize::from(arm != self.baseline());
+        let values = cell.blocks.iter().map(|block| block.alone()[side]);
         let (least, most) = values
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
                 (low.min(value), high.max(value))
@@ -212,9 +225,14 @@ impl Look<'_> {
     ) -> Result<Span, String> {
         let (above, cell) = self.value(first.0, first.1, first.2)?;
         let (below, other) = self.value(second.0, second.1, second.2)?;
-        for (cell, arm) in [(cell, first.1), (other, second.1)] {
-            self.genuine(cell, arm)?;
-            if (cell.n_blocks as usize) < super::FEWEST_BLOCKS {
+        let sides = if first.1 == second.1 {
+            Sides::OneArm
+        } else {
+            Sides::TwoArms
+        };
+        for (cell, span, arm) in [(cell, &above, first.1), (other, &below, second.1)] {
+            self.genuine(cell, arm, sides)?;
+            if !is_interval(span, cell.n_blocks) {
                 return Err(format!(
                     "{} in `{arm}` has no interval: {}",
                     cell.metric,
@@ -227,20 +245,26 @@ impl Look<'_> {
     }
 
     /// How much more an instance takes with others than alone, paired by block, or all of them together where that is
-    /// what is published; where the run has such a series.
-    fn stretch(&self, name: &str, arm: &str, instances: u32) -> Option<Span> {
-        let stretch = self.point(name, arm, instances)?.stretch?;
+    /// what is published; `None` where the run has no such series.
+    fn stretch(&self, name: &str, arm: &str, instances: u32) -> Option<Result<Span, String>> {
+        let point = self.point(name, arm, instances)?;
+        let stretch = point.stretch?;
+        if !is_interval(&stretch, point.n_blocks) {
+            return Some(Err(format!(
+                "fewer than {FEWEST_BLOCKS} blocks have {instances} instances of it and one alone in `{arm}`"
+            )));
+        }
         let is_of_all = self.quantity(name)?.is_of_all();
         let times = if is_of_all { f64::from(instances) } else { 1.0 };
-        Some(Span {
+        Some(Ok(Span {
             point: stretch.point * times,
             low: stretch.low * times,
             high: stretch.high * times,
             level: stretch.level,
-        })
+        }))
     }
 
-    /// What a series of instances says of this many, if it has blocks enough.
+    /// What a series of instances says of this many.
     fn point(&self, name: &str, arm: &str, instances: u32) -> Option<&ConcurrencyPoint> {
         let quantity = self.quantity(name)?;
         let mut series = self.dossier.concurrency.iter();
@@ -248,23 +272,44 @@ impl Look<'_> {
             series.metric == quantity.metric && series.params.covers(&quantity.params)
         })?;
         let of_arm = series.arms.iter().find(|it| it.arm == arm)?;
-        let is_enough = |n_blocks: u32| n_blocks as usize >= super::FEWEST_BLOCKS;
         let mut points = of_arm.points.iter();
-        points.find(|point| point.instances == instances && is_enough(point.n_blocks))
+        points.find(|point| point.instances == instances)
     }
 
-    /// What an emulated processor takes says nothing of the environment that it stands in for.
-    fn genuine(&self, cell: &DossierCell, arm: &str) -> Result<(), String> {
-        let is_flagged = |cell: &DossierCell| cell.flags.iter().any(|flag| flag.id == EMULATED);
-        // A cell is also flagged for its arm; the baseline's own state shows in its copy.
-        let is_emulated = if arm == self.baseline() {
-            self.dossier.aa.iter().any(is_flagged)
-        } else {
-            is_flagged(cell)
+    /// That a cell says of its arm what a rule is about: an emulated processor says nothing of the environment that it
+    /// stands in for, one that was stopped by a quota that nobody asked for nothing of its speed, and two programs
+    /// nothing of the two places in which they ran.
+    fn genuine(&self, cell: &DossierCell, arm: &str, sides: Sides) -> Result<(), String> {
+        let find = |cells: &mut dyn Iterator<Item = &'_ DossierCell>, id: &str| {
+            let mut flags = cells.flat_map(|cell| &cell.flags);
+            flags
+                .find(|flag| flag.id == id)
+                .map(|flag| flag.detail.clone())
         };
-        if is_emulated {
+        // A cell is also flagged for its arm; the baseline's own state shows in its copy.
+        let flagged = |id: &str| {
+            if arm != self.baseline() {
+                return find(&mut std::iter::once(cell), id);
+            }
+            let is_of_all = id == EMULATED;
+            let of_copy = self.dossier.aa.iter();
+            find(
+                &mut of_copy.filter(|copy| is_of_all || is_same_metric(copy, cell)),
+                id,
+            )
+        };
+        if flagged(EMULATED).is_some() {
             return Err(format!(
                 "`{arm}` is emulated here, which says nothing of what it costs"
+            ));
+        }
+        if let Some(detail) = flagged(THROTTLED) {
+            return Err(format!("{} in `{arm}`: {detail}", cell.metric));
+        }
+        if let (Sides::TwoArms, Some(detail)) = (sides, flagged(DIFFERENT_TOOL)) {
+            return Err(format!(
+                "{} in `{arm}` was measured with another program: {detail}",
+                cell.metric
             ));
         }
         Ok(())
@@ -274,13 +319,17 @@ impl Look<'_> {
         let cell = self
             .cell(name, arm, instances)
             .ok_or_else(|| self.why(name, arm, instances))?;
-        self.genuine(cell, arm)?;
+        self.genuine(cell, arm, Sides::TwoArms)?;
         cell.ratio.ok_or_else(|| {
-            format!(
-                "{} in `{arm}` gave no ratio: {}",
-                cell.metric,
-                counted(cell.n_blocks as usize, "block")
-            )
+            // What was struck out left no block.
+            let failure = (cell.n_blocks == 0).then(|| self.failure(name, arm));
+            failure.flatten().unwrap_or_else(|| {
+                format!(
+                    "{} in `{arm}` gave no ratio: {}",
+                    cell.metric,
+                    counted(cell.n_blocks as usize, "block")
+                )
+            })
         })
     }
 
@@ -303,9 +352,13 @@ impl Look<'_> {
         let cell = self
             .cell(name, arm, instances)
             .ok_or_else(|| self.why(name, arm, instances))?;
-        self.genuine(cell, arm)?;
+        self.genuine(cell, arm, Sides::OneArm)?;
         let is_rate = cell.better == Better::Higher;
         self.point(name, arm, instances)
+            .filter(|point| {
+                let mut spans = [point.worst, point.value].into_iter().flatten();
+                spans.all(|span| is_interval(&span, point.n_blocks))
+            })
             .and_then(|point| quotient(&point.worst?, &point.value?, is_rate))
             .ok_or_else(|| self.why(name, arm, instances))
     }
@@ -325,10 +378,10 @@ impl Look<'_> {
                 ..
             } => {
                 if let Some(cell) = self.cell(quantity, arm, *instances) {
-                    self.genuine(cell, arm)?;
+                    self.genuine(cell, arm, Sides::OneArm)?;
                 }
                 match self.stretch(quantity, arm, *instances) {
-                    Some(stretch) => Ok(stretch),
+                    Some(stretch) => stretch,
                     None => self.between((quantity, arm, *instances), (quantity, arm, 1)),
                 }
             }

@@ -47,21 +47,21 @@ impl Turns {
         (other.were_taken() && !median.is_nan()).then_some(median)
     }
 
-    /// Those of all arms of a block, compared each with each; `None` where one has no slices.
-    pub(crate) fn settled(of_block: &[&Self]) -> Option<Vec<Self>> {
+    /// Those of the arms of a block, by place in the study, compared each with each; `None` for an arm without slices,
+    /// which compares with none.
+    pub(crate) fn settled(of_block: &[Option<&Self>]) -> Vec<Option<Self>> {
         let n_arms = of_block.len();
         let n_metrics = of_block.iter().map(|turns| match turns {
-            Self::Slices(slices) => Some(slices.len()),
-            Self::Whole | Self::Ratios { .. } => None,
+            Some(Self::Slices(slices)) => slices.len(),
+            _ => 0,
         });
-        let n_metrics: Option<Vec<usize>> = n_metrics.collect();
-        let n_metrics = n_metrics?.into_iter().max()?;
+        let n_metrics = n_metrics.max().unwrap_or(0);
         let mut medians = vec![vec![f64::NAN; n_metrics * n_arms]; n_arms];
         let mut ratios = Vec::new();
         for place in 0..n_metrics {
             let logarithms: Vec<Option<Vec<f64>>> = of_block
                 .iter()
-                .map(|turns| turns.slices(place).map(logarithms))
+                .map(|turns| turns.and_then(|turns| turns.slices(place)).map(logarithms))
                 .collect();
             for left in 0..n_arms {
                 for right in left + 1..n_arms {
@@ -77,11 +77,13 @@ impl Turns {
                 }
             }
         }
-        let settled = medians.into_iter().map(|medians| Self::Ratios {
-            n_arms,
-            medians: medians.into_boxed_slice(),
+        let settled = of_block.iter().zip(medians).map(|(turns, medians)| {
+            matches!(turns, Some(Self::Slices(_))).then(|| Self::Ratios {
+                n_arms,
+                medians: medians.into_boxed_slice(),
+            })
         });
-        Some(settled.collect())
+        settled.collect()
     }
 }
 
@@ -117,18 +119,24 @@ mod tests {
             slices(&[&[1.1, 2.5, 3.0], &[0.0, 6.0]]),
             slices(&[&[0.9, 2.1, 3.3], &[]]),
         ];
-        let settled = Turns::settled(&arms.iter().collect::<Vec<_>>()).unwrap();
+        let all = Turns::settled(&arms.iter().map(Some).collect::<Vec<_>>());
+        let all: Vec<Turns> = all.into_iter().flatten().collect();
         for left in 0..3 {
             for right in (0..3).filter(|right| *right != left) {
                 for place in 0..3 {
                     let before = arms[left].ratio(&arms[right], place, right);
-                    let after = settled[left].ratio(&settled[right], place, right);
+                    let after = all[left].ratio(&all[right], place, right);
                     assert_eq!(before, after, "{left} {right} {place}");
                 }
             }
         }
-        assert_eq!(Turns::settled(&[&arms[0], &Turns::Whole]), None);
-        assert!(settled[0].ratio(&Turns::Whole, 0, 1).is_none());
-        assert!(settled[0].slices(0).is_none() && settled[0].were_taken());
+        assert!(all[0].ratio(&Turns::Whole, 0, 1).is_none());
+        assert!(all[0].slices(0).is_none() && all[0].were_taken());
+        // Arms that are not there, or ran whole, keep the others from nothing.
+        let some = Turns::settled(&[Some(&arms[0]), None, Some(&Turns::Whole), Some(&arms[2])]);
+        let (first, last) = (some[0].as_ref().unwrap(), some[3].as_ref().unwrap());
+        assert_eq!((&some[1], &some[2]), (&None, &None));
+        assert_eq!(first.ratio(last, 0, 3), arms[0].ratio(&arms[2], 0, 3));
+        assert!(first.ratio(&Turns::Whole, 0, 2).is_none());
     }
 }

@@ -1,14 +1,14 @@
 //! From a stored run to its dossier: every number is derived again from the raw output.
 
-use tare_model::dossier::Dossier;
+use tare_model::dossier::{Dossier, DossierDeviation};
 use tare_model::study::A_PRIME;
-use tare_model::{ArmSpec, RunId, StoppedBy};
+use tare_model::{ArmSpec, Deviation, RunId, StoppedBy};
 
 use super::kept_readings::KeptReadings;
 use super::{Exit, Failed};
 use crate::analyze::{self, Analysis, ArmData, RunData, RunHead, Series, TrialData, TrialRef};
 use crate::cause::Suspected;
-use crate::store::{Remark, Store, StoreError, StoredRun, TrialRecord};
+use crate::store::{Remark, SessionRecord, Store, StoreError, StoredRun, TrialRecord};
 use crate::why::{self, proof};
 use crate::workload;
 
@@ -244,6 +244,37 @@ fn trial_data(record: TrialRecord) -> TrialData {
     }
 }
 
+/// In what a run of these sessions was not carried out as it was planned.
+fn deviations(sessions: &[SessionRecord]) -> Vec<DossierDeviation> {
+    let told = |pair: &[SessionRecord]| {
+        let (before, after) = (pair[0].stopped_by, &pair[1]);
+        let block = after.first_block?;
+        let (kind, detail) = match before {
+            Some(end) if end.is_complete() => (
+                Deviation::Extended,
+                format!(
+                    "the run had ended, and from block {block} on blocks were added to it: who adds them may have seen what the others showed, so that intervals and verdicts look surer than they are"
+                ),
+            ),
+            end => {
+                let how = match end {
+                    Some(StoppedBy::Interrupted) => "was interrupted",
+                    Some(StoppedBy::Failed) => "had ended by a failure",
+                    _ => "had been killed",
+                };
+                (
+                    Deviation::Resumed,
+                    format!(
+                        "the run {how} and was gone on with from block {block} on: at another time, and after new starts of its arms"
+                    ),
+                )
+            }
+        };
+        Some(DossierDeviation { kind, detail })
+    };
+    sessions.windows(2).filter_map(told).collect()
+}
+
 /// All of a stored run but its trials.
 fn head(stored: StoredRun) -> RunHead {
     let arms = stored
@@ -278,6 +309,7 @@ fn head(stored: StoredRun) -> RunHead {
         })
         .collect();
     RunHead {
+        deviations: deviations(&stored.sessions),
         run: stored.id,
         started_unix_ns: u64::try_from(stored.started_unix_ns).unwrap_or(0),
         plan_sha256: stored.plan_sha256,

@@ -41,9 +41,11 @@ impl std::fmt::Debug for Report {
 
 /// The names of the forms with what each is for, as help prints them.
 fn formats() -> impl TypedValueParser<Value = &'static Format> {
-    let names = FORMATS
-        .iter()
-        .map(|format| PossibleValue::new(format.name).help(format.about));
+    let names = FORMATS.iter().map(|format| {
+        PossibleValue::new(format.name)
+            .aliases(format.alias)
+            .help(format.about)
+    });
     PossibleValuesParser::new(names)
         .try_map(|name| report::find(&name).ok_or("there is no such form"))
 }

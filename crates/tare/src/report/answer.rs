@@ -1,8 +1,8 @@
 //! The answer of an arm in a few lines, as a person would say it: what costs, what costs nothing, what is open.
 //!
-//! Above the table, for arms with more rows than one takes in at a glance, and what the baseline's second copy says of
-//! all of it. Largest first; differences as the reader
-//! meets them, so that a rate is so much less and a time so much more.
+//! Named as a cost is only what the correction for the arm's metrics holds up; that nothing costs is only said where every
+//! metric is decided. Above the table, for arms with more rows than one takes in at a glance, and what the baseline's second copy says of
+//! all of it. Largest first; differences as the reader meets them, so that a rate is so much less and a time so much more.
 //! What it cannot see: which of the metrics matters to the reader.
 
 use std::fmt::Write as _;
@@ -15,9 +15,10 @@ use tare_stats::Verdict;
 use crate::analyze::FEWEST_BLOCKS;
 use crate::analyze::checklist::{alarms_allowed, false_alarms};
 
+use super::groups::Group;
 use super::number::{percent, scale_for, significant, with_unit};
 use super::terminal::{NO_BREAK, harmless};
-use super::words::{Names, TooFew};
+use super::words::{self, Names, TooFew};
 
 /// An arm with fewer rows needs no summary.
 const FEW: usize = 5;
@@ -53,56 +54,33 @@ pub(in crate::report) fn told(arm: &str, cells: &[&DossierCell], names: &Names<'
     if decided.is_empty() {
         return undecided(arm, cells);
     }
-    let with = |wanted: fn(Verdict) -> bool| -> Vec<(&DossierCell, Span)> {
+    let with = |wanted: Group| -> Vec<(&DossierCell, Span)> {
         let mut found: Vec<_> = decided.clone();
-        found.retain(|(cell, _)| wanted(cell.verdict));
+        found.retain(|(cell, _)| Group::of(cell) == wanted);
         let size = |span: &Span| span.point.ln().abs();
         found.sort_by(|(_, one), (_, other)| size(other).total_cmp(&size(one)));
         found
     };
-    let named = |found: &[(&DossierCell, Span)]| {
-        // To name the last one is as short as to count it.
-        let n_named = if found.len() > NAMED + 1 {
-            NAMED
-        } else {
-            found.len()
-        };
-        let mut told: Vec<String> = found
-            .iter()
-            .take(n_named)
-            .map(|(cell, ratio)| by(&names.name(cell), cell, *ratio))
-            .collect();
-        if found.len() > n_named {
-            told.push(format!("{} others", found.len() - n_named));
-        }
-        listed(&told)
-    };
-    let costs = with(|verdict| matches!(verdict, Verdict::MaterialCost | Verdict::Cost));
     // A start is paid once, whatever is done inside: how many times a process's it takes says nothing to anybody.
-    let (starts, costs): (Vec<_>, Vec<_>) = costs
+    let (starts, costs): (Vec<_>, Vec<_>) = with(Group::More)
         .into_iter()
         .partition(|(cell, _)| cell.metric.starts_with(STARTING) && cell.unit == "ns");
     let start = starts
         .iter()
         .filter_map(|(cell, _)| Some((*cell, cell.difference?.point)));
     let start = start.max_by(|(_, one), (_, other)| one.total_cmp(other));
-    let gains = with(|verdict| matches!(verdict, Verdict::MaterialGain | Verdict::Gain));
-    let within = with(|verdict| {
-        matches!(
-            verdict,
-            Verdict::NegligibleCost | Verdict::Equivalent | Verdict::NegligibleGain
-        )
-    });
-    let open = with(|verdict| verdict == Verdict::Inconclusive);
+    let [gains, within, alone, open] =
+        [Group::Less, Group::Nothing, Group::ByItself, Group::Open].map(with);
     let arm = harmless(arm);
+    // What is open is no absence of costs, and neither is what was not measured.
+    let is_all_decided = open.is_empty() && alone.is_empty() && decided.len() == cells.len();
     let mut sentences = vec![if !costs.is_empty() {
-        format!("{arm} costs: {}.", named(&costs))
-    } else if open.is_empty() && start.is_some() {
+        format!("{arm} costs: {}.", named(&costs, names))
+    } else if is_all_decided && start.is_some() {
         format!("{arm} costs nothing beside its start that this run could see.")
-    } else if open.is_empty() {
+    } else if is_all_decided {
         format!("{arm} costs nothing that this run could see.")
     } else {
-        // What is open is no absence of costs.
         format!("{arm}: no cost is shown.")
     }];
     if let Some((cell, ns)) = start {
@@ -111,14 +89,12 @@ pub(in crate::report) fn told(arm: &str, cells: &[&DossierCell], names: &Names<'
         sentences.push(format!("Each start adds {added} ({}).", names.name(cell)));
     }
     if !gains.is_empty() {
-        sentences.push(format!("Cheaper: {}.", named(&gains)));
+        sentences.push(format!("Cheaper: {}.", named(&gains, names)));
     }
     sentences.extend(without_difference(&decided, &within, names));
+    sentences.extend(by_themselves(&decided, &alone, names));
     sentences.extend(left_open(&decided, &open, names));
-    if cells.len() > decided.len() {
-        let n = cells.len() - decided.len();
-        sentences.push(format!("{n} more could not be compared."));
-    }
+    sentences.extend(without_ratio(cells));
     sentences.extend(TooFew::of(cells).map(|few| few.told()));
     let is_emulated = |cell: &&DossierCell| cell.flags.iter().any(|flag| flag.id == "emulated");
     if cells.iter().any(is_emulated) {
@@ -128,6 +104,65 @@ pub(in crate::report) fn told(arm: &str, cells: &[&DossierCell], names: &Names<'
         );
     }
     sentences.join(" ")
+}
+
+/// The largest of these differences with their sizes; the others are counted.
+fn named(found: &[(&DossierCell, Span)], names: &Names<'_>) -> String {
+    // To name the last one is as short as to count it.
+    let n_named = if found.len() > NAMED + 1 {
+        NAMED
+    } else {
+        found.len()
+    };
+    let mut told: Vec<String> = found
+        .iter()
+        .take(n_named)
+        .map(|(cell, ratio)| by(&names.name(cell), cell, *ratio))
+        .collect();
+    if found.len() > n_named {
+        told.push(format!("{} others", found.len() - n_named));
+    }
+    listed(&told)
+}
+
+/// How many metrics have no ratio: some for want of blocks, the others for the reasons that stand beside them.
+fn without_ratio(cells: &[&DossierCell]) -> Option<String> {
+    let missing = cells.iter().filter(|cell| cell.ratio.is_none());
+    let is_short = |cell: &&&DossierCell| words::short_verdict(cell) == words::TOO_FEW;
+    let (short, other): (Vec<&&DossierCell>, Vec<&&DossierCell>) = missing.partition(is_short);
+    let told = |n: usize, what: &str| (n > 0).then(|| format!("{n} more {what}."));
+    let sentences = [
+        told(other.len(), "could not be compared"),
+        told(
+            short.len(),
+            if short.len() == 1 {
+                "is open for want of blocks"
+            } else {
+                "are open for want of blocks"
+            },
+        ),
+    ];
+    let sentences: Vec<String> = sentences.into_iter().flatten().collect();
+    (!sentences.is_empty()).then(|| sentences.join(" "))
+}
+
+/// Which metrics differ only by themselves.
+fn by_themselves(
+    all: &[(&DossierCell, Span)],
+    alone: &[(&DossierCell, Span)],
+    names: &Names<'_>,
+) -> Option<String> {
+    let (differ, them) = match alone.len() {
+        0 => return None,
+        1 => ("differs", "itself"),
+        _ => ("differ", "themselves"),
+    };
+    Some(format!(
+        "{} of {} {differ} only by {them}, as chance lets some among so many{}.",
+        alone.len(),
+        all.len(),
+        examples(all, alone, names)
+    ))
 }
 
 /// The answer of an arm of which no metric has an interval.

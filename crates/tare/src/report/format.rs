@@ -45,6 +45,8 @@ pub enum Made {
 pub struct Format {
     /// What it is called on the command line.
     pub name: &'static str,
+    /// What else it may be called there.
+    pub alias: Option<&'static str>,
     /// What it is for, in a line.
     pub about: &'static str,
     /// Whether it tells more than the dossier holds: every reading, and the slices of those that took turns.
@@ -65,6 +67,7 @@ impl Format {
     ) -> Self {
         Self {
             name,
+            alias: None,
             about,
             needs_readings: false,
             is_for_terminals: false,
@@ -78,6 +81,15 @@ impl Format {
     pub const fn for_terminals(self) -> Self {
         Self {
             is_for_terminals: true,
+            ..self
+        }
+    }
+
+    /// The same with another name beside its own.
+    #[must_use]
+    pub(super) const fn or_called(self, alias: &'static str) -> Self {
+        Self {
+            alias: Some(alias),
             ..self
         }
     }

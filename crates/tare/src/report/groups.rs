@@ -1,5 +1,5 @@
-//! The cells of an arm by what they mean: what costs, what costs less, what makes no difference that matters, what is
-//! open, what could not be measured. Largest first in each.
+//! The cells of an arm by what they mean: what costs, what costs less, what makes no difference that matters, what differs
+//! only by itself, what is open, what could not be measured. Largest first in each.
 //!
 //! Table and page show the same groups in the same order, so that what a reader found in one is found in the other.
 //! What it cannot see: which metrics matter to the reader.
@@ -7,6 +7,7 @@
 use tare_model::Verdict;
 use tare_model::dossier::DossierCell;
 
+use super::words::is_doubted;
 use crate::analyze::beside::is_same_metric;
 
 /// What a cell means to a reader who asks what an environment costs.
@@ -18,6 +19,8 @@ pub(in crate::report) enum Group {
     Less,
     /// No difference that matters.
     Nothing,
+    /// A difference that the correction for the metrics of the arm does not hold up.
+    ByItself,
     /// Neither a difference nor its absence could be shown.
     Open,
     /// There is no ratio.
@@ -26,10 +29,11 @@ pub(in crate::report) enum Group {
 
 impl Group {
     /// Every one, in the order in which they are told.
-    pub(in crate::report) const ALL: [Self; 5] = [
+    pub(in crate::report) const ALL: [Self; 6] = [
         Self::More,
         Self::Less,
         Self::Nothing,
+        Self::ByItself,
         Self::Open,
         Self::Missing,
     ];
@@ -38,6 +42,9 @@ impl Group {
     pub(in crate::report) fn of(cell: &DossierCell) -> Self {
         if cell.ratio.is_none() {
             return Self::Missing;
+        }
+        if is_doubted(cell) {
+            return Self::ByItself;
         }
         match cell.verdict {
             Verdict::MaterialCost | Verdict::Cost => Self::More,
@@ -55,6 +62,7 @@ impl Group {
             Self::More => "Costs more",
             Self::Less => "Costs less",
             Self::Nothing => "No difference that matters",
+            Self::ByItself => "Different only by itself",
             Self::Open => "Open",
             Self::Missing => "No ratio",
         }
@@ -66,6 +74,7 @@ impl Group {
             Self::More => '▲',
             Self::Less => '▼',
             Self::Nothing => '=',
+            Self::ByItself => '~',
             Self::Open => '?',
             Self::Missing => '–',
         }
@@ -77,6 +86,7 @@ impl Group {
             Self::More => "more",
             Self::Less => "less",
             Self::Nothing => "nothing",
+            Self::ByItself => "alone",
             Self::Open => "open",
             Self::Missing => "missing",
         }

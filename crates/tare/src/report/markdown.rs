@@ -12,6 +12,7 @@ use super::answer;
 use super::failures;
 use super::format::{Format, Made};
 use super::groups::{Group, by_metric, grouped};
+use super::method::not_as_planned;
 use super::number::{glance, typical};
 use super::terminal::{NO_BREAK, added, applied_told, base, both, harmless};
 use super::words::{self, Names};
@@ -21,7 +22,8 @@ pub static MARKDOWN: Format = Format::new(
     "markdown",
     "a summary for pull requests and CI: the answer, what costs in a table, the rest folded",
     |material| Made::Text(summary(material.dossier)),
-);
+)
+.or_called("md");
 
 fn summary(dossier: &Dossier) -> String {
     let names = Names::of(dossier);
@@ -33,6 +35,9 @@ fn summary(dossier: &Dossier) -> String {
     let _ = writeln!(out, "## {}\n", escaped(&title));
     if !dossier.complete {
         let _ = writeln!(out, "**INCOMPLETE** ({})\n", dossier.stopped_by);
+    }
+    for text in not_as_planned(dossier) {
+        let _ = writeln!(out, "**{}**\n", escaped(&text));
     }
     if let Some(why) = &dossier.why {
         let _ = writeln!(out, "{}\n", escaped(&why.answer));

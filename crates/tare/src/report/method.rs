@@ -162,7 +162,14 @@ pub(in crate::report) fn sentences(dossier: &Dossier) -> Vec<Sentence> {
         ),
         &[],
     ));
+    told.extend(not_as_planned(dossier).map(|text| (text, &[] as &[_])));
     told
+}
+
+/// In what the run was not carried out as it was planned, a sentence each.
+pub(in crate::report) fn not_as_planned(dossier: &Dossier) -> impl Iterator<Item = String> {
+    let deviations = dossier.deviations.iter();
+    deviations.map(|it| format!("Not as planned: {}.", harmless(&it.detail)))
 }
 
 fn ended(stopped_by: StoppedBy) -> &'static str {
@@ -300,7 +307,9 @@ const RULES: &[(&str, &str, Decided)] = &[
     (
         "Raw data, plan and report in one archive with checksums",
         "P4, ACM",
-        Open("`tare show RUN --json` and the store hold everything; publish both"),
+        Open(
+            "not kept in the dossier; `tare report RUN --bundle FILE` packs raw output, study, dossier, page, versions and checksums into one file to publish, and `tare replay FILE` derives every number of it again",
+        ),
     ),
     (
         "Failures and voided trials counted and shown",

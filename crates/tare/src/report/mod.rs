@@ -46,7 +46,8 @@ pub static FORMATS: &[&Format] = &[
 
 /// The form of this name.
 pub fn find(name: &str) -> Option<&'static Format> {
-    FORMATS.iter().copied().find(|format| format.name == name)
+    let is_called = |format: &&Format| format.name == name || format.alias == Some(name);
+    FORMATS.iter().copied().find(is_called)
 }
 
 #[cfg(test)]
@@ -56,11 +57,16 @@ mod tests {
     #[test]
     fn every_form_is_listed_once_and_found_by_its_name() {
         for format in FORMATS {
-            let same = FORMATS.iter().filter(|it| it.name == format.name);
-            assert_eq!(same.count(), 1, "{}", format.name);
-            assert!(find(format.name).is_some());
+            for name in [Some(format.name), format.alias].into_iter().flatten() {
+                let same = FORMATS
+                    .iter()
+                    .filter(|it| it.name == name || it.alias == Some(name));
+                assert_eq!(same.count(), 1, "{name}");
+                assert_eq!(find(name).unwrap().name, format.name);
+            }
             assert!(format.about.len() > 10 && !format.about.ends_with('.'));
         }
+        assert_eq!(find("md").unwrap().name, "markdown");
         assert!(find("word").is_none());
     }
 }

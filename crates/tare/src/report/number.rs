@@ -7,6 +7,7 @@
 use tare_model::dossier::Span;
 
 use super::terminal::NO_BREAK;
+use crate::analyze::LEVEL;
 
 /// A unit as it is printed, and how many of the metric's own unit it is.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -204,6 +205,14 @@ pub(in crate::report) fn interval(span: &Span, digits: Digits) -> String {
         "{:.digits$} [{:.digits$}, {:.digits$}]",
         span.point, span.low, span.high
     )
+}
+
+/// What stands behind a span that is less than an interval of the run's level, as below six blocks.
+pub(in crate::report) fn level_told(span: &Span) -> String {
+    match span.level {
+        Some(level) if level < LEVEL => format!(" (range, {:.0} % only)", level * 100.0),
+        _ => String::new(),
+    }
 }
 
 /// `1.42 [1.37, 1.48]`, a ratio with one significant digit of its interval's width, to be read at a glance; with more where

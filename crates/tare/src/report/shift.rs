@@ -1,8 +1,10 @@
 //! How the values of blocks are spread on both sides: what the arm costs at each tenth of them (Doksum's shift function),
 //! so that an equal middle with another end can be told from no difference at all.
 //!
-//! Each side's values are ordered by themselves, so this is no comparison within blocks, and it has no interval. What it
-//! cannot see: the spread inside of a block.
+//! Each side's values are ordered by themselves, so this is no comparison within blocks, and it has no interval. Of each
+//! side one copy's own reading counts: the middle of two copies scatters less than one arm, and would make equal arms
+//! differ at both ends.
+//! What it cannot see: the spread inside of a block.
 
 use tare_model::dossier::{DossierBlock, DossierCell};
 use tare_stats::quantile;
@@ -30,12 +32,11 @@ pub(in crate::report) fn tenths(cell: &DossierCell) -> Vec<Tenth> {
     if blocks.len() < FEWEST {
         return Vec::new();
     }
-    let side = |value: fn(&DossierBlock) -> f64| {
-        let mut values: Vec<f64> = blocks.iter().map(value).collect();
+    let [base, env] = [0, 1].map(|side| {
+        let mut values: Vec<f64> = blocks.iter().map(|block| block.alone()[side]).collect();
         values.sort_by(f64::total_cmp);
         values
-    };
-    let (base, env) = (side(|block| block.base), side(|block| block.env));
+    });
     let at = |percent: u32| {
         let share = f64::from(percent) / 100.0;
         let (base, env) = (quantile(&base, share)?, quantile(&env, share)?);
@@ -52,4 +53,34 @@ pub(in crate::report) fn tenths(cell: &DossierCell) -> Vec<Tenth> {
         })
     };
     (10..100).step_by(10).filter_map(at).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use tare_model::dossier::Dossier;
+
+    use super::*;
+
+    #[test]
+    fn one_copys_own_readings_are_set_beside_the_arms_own() {
+        let text = include_str!("../../../../fixtures/before/20261122-210539-1f5a.json");
+        let dossier: Dossier = serde_json::from_str(text).unwrap();
+        let mut cell = dossier.cells[0].clone();
+        cell.blocks = (0..20)
+            .map(|block| DossierBlock {
+                block,
+                position: 0,
+                launch: block,
+                base: 100.0,
+                env: 100.0,
+                base_alone: Some(90.0 + f64::from(block)),
+                env_alone: Some(2.0 * (90.0 + f64::from(block))),
+            })
+            .collect();
+        let tenths = tenths(&cell);
+        assert_eq!(tenths.len(), 9);
+        for tenth in tenths {
+            assert!((tenth.cost.unwrap() - 2.0).abs() < 1e-12, "{tenth:?}");
+        }
+    }
 }

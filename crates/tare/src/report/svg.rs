@@ -23,7 +23,7 @@ mod lines;
 mod published;
 mod sweep;
 
-pub(super) use course::figures as courses;
+pub(super) use course::{figures as courses, place_told, title as course_title};
 pub use published::figures;
 
 /// The figures.
@@ -203,7 +203,7 @@ fn step(high: f64) -> f64 {
 
 /// What the intervals of these values hold: below six blocks there is none of 95 % but a range of a lower level, and of a
 /// single block there is none.
-fn interval_told(spans: impl Iterator<Item = Span>) -> String {
+pub(super) fn interval_told(spans: impl Iterator<Item = Span>) -> String {
     let percent = |level: f64| format!("{:.0}", level * 100.0);
     let levels: Vec<f64> = spans.map(|span| span.level.unwrap_or(LEVEL)).collect();
     let several = || levels.iter().copied().filter(|level| *level > 0.0);

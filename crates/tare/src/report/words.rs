@@ -14,7 +14,9 @@ use tare_model::telling::{telling, what_tells};
 use tare_model::{Better, Value};
 use tare_stats::Verdict;
 
-use crate::analyze::{blocks_to_pass, claims_difference, is_held_up};
+use crate::analyze::{
+    EFFECT_MOVES, NOT_AFTER_CORRECTION, blocks_to_pass, claims_difference, is_held_up,
+};
 
 use super::number::{percent, range};
 use super::terminal::{NO_BREAK, harmless};
@@ -115,6 +117,9 @@ pub(in crate::report) fn verdict(cell: &DossierCell) -> (String, Tone) {
         clause =
             format!("costs at least {times:.2} times as much: runs were ended before their end");
     }
+    if is_moving(cell) {
+        clause = format!("{clause}; the effect itself moves");
+    }
     if has("emulated") {
         clause = format!("emulated: {clause}");
     }
@@ -153,6 +158,14 @@ fn unqualified(cell: &DossierCell) -> (String, Tone) {
     }
 }
 
+/// Whether a ratio is wide because the effect is another in each block.
+pub(in crate::report) fn is_moving(cell: &DossierCell) -> bool {
+    cell.flags.iter().any(|flag| flag.id == EFFECT_MOVES)
+}
+
+/// What stands for a verdict where there are too few blocks for one.
+pub(in crate::report) const TOO_FEW: &str = "too few blocks";
+
 /// The verdict in one or two words, for where the numbers stand beside it.
 pub(in crate::report) fn short_verdict(cell: &DossierCell) -> String {
     if cell.ratio.is_none() {
@@ -162,7 +175,7 @@ pub(in crate::report) fn short_verdict(cell: &DossierCell) -> String {
         } else if has("no-ratio") {
             "no ratio".to_owned()
         } else {
-            "too few blocks".to_owned()
+            TOO_FEW.to_owned()
         };
     }
     let word = match cell.verdict {
@@ -187,6 +200,7 @@ pub(in crate::report) fn guarded_verdict(cell: &DossierCell) -> String {
     for (is_so, word) in [
         (has("emulated"), ", emulated"),
         (has("different-tool"), ", different tool"),
+        (is_moving(cell), ", moves"),
         (
             cell.flags.iter().any(|flag| is_doubt(&flag.id)),
             ", doubtful",
@@ -202,6 +216,13 @@ pub(in crate::report) fn guarded_verdict(cell: &DossierCell) -> String {
 /// Whether a cell claims a difference that the correction for many metrics does not hold up.
 pub(in crate::report) fn is_by_itself(cell: &DossierCell) -> bool {
     (cell.verdict.is_cost() || cell.verdict.is_gain()) && !is_held_up(cell)
+}
+
+/// Whether that counts against it: where no number of blocks like these could pass the correction, it is no doubt of the
+/// cell's own, and is said once for the arm ([`TooFew`]).
+pub(in crate::report) fn is_doubted(cell: &DossierCell) -> bool {
+    let mut flags = cell.flags.iter();
+    is_by_itself(cell) && flags.any(|flag| flag.id == NOT_AFTER_CORRECTION)
 }
 
 /// Too few blocks for the correction to hold up any single difference of an arm, which is said once and not in each row.
@@ -347,6 +368,9 @@ pub(in crate::report) fn meaning(flag: &str) -> Option<&'static str> {
             "the arms were started once: what differs from start to start is in no interval"
         }
         "drifting-effect" => "the effect drifts during the run: equivalence cannot be claimed",
+        "effect-moves" => {
+            "MOVES: the effect itself is another in each block, while the baseline's two copies agree: not the machine's noise"
+        }
         "order-effect" => "the ratio depends on the arm's place in the block",
         "fragile" => "one block decides: without it the verdict would be another",
         "bimodal" => "the ratio has two modes: the middle describes neither",

@@ -33,7 +33,7 @@ impl Session<'_> {
         let workloads = self
             .usable(trials)
             .map(|trial| trial.workload_index as usize);
-        let has_restart = self.launched != Some(self.plan.launch(block));
+        let has_restart = self.launched != Some(self.launch_of(block));
         block == 0 || self.pace.expected_block_ns(workloads, has_restart) <= left_ns
     }
 
@@ -125,7 +125,7 @@ impl Session<'_> {
         };
         let n_restarts = self
             .launched
-            .map_or(0, |now| self.plan.launch(enough - 1).saturating_sub(now));
+            .map_or(0, |now| self.launch_of(enough - 1).saturating_sub(now));
         let left_ns =
             left_ns.saturating_sub(u64::from(n_restarts) * self.pace.expected_restart_ns());
         loop {

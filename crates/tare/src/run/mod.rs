@@ -197,6 +197,9 @@ pub fn resume(
             *ended = Some(end.after_blocks);
         }
     }
+    // What starts anew is another launch, also within the blocks of one: its number is not used twice.
+    let launches = stored.launches.iter().map(|launch| launch.launch + 1);
+    let unused = launches.max().unwrap_or(0);
     // What was measured before was measured with these tools.
     for launch in stored.launches {
         if let Some(arm) = plan
@@ -215,6 +218,8 @@ pub fn resume(
         precision.add(record);
     })?;
     (session.next_sequence, session.n_trials) = (next, count);
+    let planned = plan.launch(next / plan.trials_per_block().max(1));
+    session.more_launches = unused.saturating_sub(planned);
     session.store.resume(run, cx.clock.unix_ns())?;
     if let (Some(_), Some(more_ns)) = (ended, more_ns) {
         session.say(format!(

@@ -52,6 +52,8 @@ pub(super) struct Session<'a> {
     pub(super) turns: TurnState,
     /// The launch that the instances belong to.
     pub(super) launched: Option<u32>,
+    /// How many launches more there were than the plan has, because the run was gone on with within one.
+    pub(super) more_launches: u32,
     started_ns: u64,
     /// Time that earlier sessions took.
     pub(super) earlier_ns: u64,
@@ -180,6 +182,7 @@ impl<'a> Session<'a> {
             pace: Pace::new(study.workloads.len(), study.trial_ns + study.settle_ns),
             turns: TurnState::new(may_be_stopped(study, registry)),
             launched: None,
+            more_launches: 0,
             started_ns,
             earlier_ns: 0,
             more_ns: None,
@@ -288,7 +291,7 @@ impl<'a> Session<'a> {
         }
         self.require_essential_arms()?;
         self.make_a_page()?;
-        self.launch(self.plan.launch(first_block), first_block)?;
+        self.launch(self.launch_of(first_block), first_block)?;
         self.refuse_turns_under_limits()?;
         self.compare_arms()?;
         self.look_at_commands(first_block)?;
@@ -305,7 +308,7 @@ impl<'a> Session<'a> {
                 self.say_what_the_budget_left_out(block, &[])?;
                 return Ok(StoppedBy::Budget);
             }
-            let launch = self.plan.launch(block);
+            let launch = self.launch_of(block);
             if self.launched != Some(launch) {
                 self.launch(launch, block)?;
             }
@@ -347,6 +350,11 @@ impl<'a> Session<'a> {
             .map(|(workload, _)| workload)
     }
 
+    /// The launch that a block belongs to.
+    pub(super) fn launch_of(&self, block: u32) -> u32 {
+        self.plan.launch(block) + self.more_launches
+    }
+
     /// The trials of a block that are still to be done, those of absent arms included.
     fn trials_of(&self, block: u32) -> Vec<Trial> {
         let live: Vec<usize> = self.live_workloads(block).collect();
@@ -357,6 +365,9 @@ impl<'a> Session<'a> {
                 && live.contains(&workload)
                 && !self.resting[workload]
         });
+        for trial in &mut trials {
+            trial.launch = self.launch_of(block);
+        }
         trials
     }
 

@@ -29,8 +29,8 @@ mod trials;
 
 pub use error::StoreError;
 pub use record::{
-    ArmRecord, LaunchRecord, PEER, Remark, RunLine, RunStart, SessionEnd, StoredRun, TrialRecord,
-    WorkloadEnd,
+    ArmRecord, LaunchRecord, PEER, Remark, RunLine, RunStart, SessionEnd, SessionRecord, StoredRun,
+    TrialRecord, WorkloadEnd,
 };
 
 pub use trials::{Part, Parts, Reader};

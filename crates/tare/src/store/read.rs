@@ -8,7 +8,8 @@ use serde::de::DeserializeOwned;
 use tare_model::{CommandCall, RunId, StoppedBy};
 
 use super::{
-    ArmRecord, LaunchRecord, Remark, RunLine, Store, StoreError, StoredRun, WorkloadEnd, classify,
+    ArmRecord, LaunchRecord, Remark, RunLine, SessionRecord, Store, StoreError, StoredRun,
+    WorkloadEnd, classify,
 };
 
 /// Each run with its last session's end and the time that it took; a session without an end counts up to
@@ -22,7 +23,6 @@ SELECT run.id, run.study, run.started_unix_ns,
        (SELECT session_end.reason
           FROM session LEFT JOIN session_end USING (run, session)
          WHERE session.run = run.number ORDER BY session.session DESC LIMIT 1),
-       (SELECT count(*) FROM session WHERE session.run = run.number),
        (SELECT sum(coalesce(session_end.wall_ns,
                    (SELECT max(trial.started_unix_ns + trial.host_elapsed_ns)
                       FROM trial WHERE trial.run = session.run
@@ -38,28 +38,30 @@ struct Line {
     n_trials: u32,
     stopped_by: Option<StoppedBy>,
     failure: Option<String>,
-    n_sessions: u32,
     wall_ns: u64,
 }
 
 fn line(row: &Row<'_>) -> rusqlite::Result<Line> {
     let stopped_by: Option<String> = row.get(4)?;
-    let wall_ns: i64 = row.get(7)?;
+    let wall_ns: i64 = row.get(6)?;
     Ok(Line {
         id: row.get(0)?,
         started_unix_ns: row.get(2)?,
         n_trials: row.get(3)?,
-        stopped_by: stopped_by
-            .map(|word| {
-                StoppedBy::from_name(&word)
-                    .ok_or_else(|| unreadable(4, format!("`{}`", word.escape_default())))
-            })
-            .transpose()?,
+        stopped_by: end(stopped_by, 4)?,
         failure: row.get(5)?,
-        n_sessions: row.get(6)?,
         // Negative only if the wall clock was set back during a session that was killed.
         wall_ns: wall_ns.max(0) as u64,
     })
+}
+
+/// How a session ended, by the word in a column.
+fn end(word: Option<String>, column: usize) -> rusqlite::Result<Option<StoppedBy>> {
+    let known = word.map(|word| {
+        StoppedBy::from_name(&word)
+            .ok_or_else(|| unreadable(column, format!("`{}`", word.escape_default())))
+    });
+    known.transpose()
 }
 
 /// An error that says that a column holds what it should not.
@@ -233,6 +235,7 @@ impl Store {
                 })
             },
         )?;
+        let sessions = self.sessions(number)?;
         let line = self.read(|connection| {
             connection.query_row(
                 &format!("{RUN_LINES} WHERE run.number = ?1"),
@@ -262,7 +265,7 @@ impl Store {
                         n_trials: line.n_trials,
                         workload_ends,
                         remarks,
-                        n_sessions: line.n_sessions,
+                        sessions,
                         stopped_by: line.stopped_by,
                         failure: line.failure,
                         wall_ns: line.wall_ns,
@@ -270,6 +273,26 @@ impl Store {
                 },
             )
         })
+    }
+
+    /// The sessions of a run, in order.
+    fn sessions(&self, number: i64) -> Result<Vec<SessionRecord>, StoreError> {
+        // Trials lie in the order of their sequence, so that a session's first is met before its others.
+        self.rows(
+            "SELECT (SELECT block FROM trial
+                      WHERE trial.run = session.run AND trial.session = session.session
+                      ORDER BY sequence LIMIT 1),
+                    session_end.stopped_by
+               FROM session LEFT JOIN session_end USING (run, session)
+              WHERE session.run = ?1 ORDER BY session.session",
+            [number],
+            |row| {
+                Ok(SessionRecord {
+                    first_block: row.get(0)?,
+                    stopped_by: end(row.get(1)?, 1)?,
+                })
+            },
+        )
     }
 
     pub(super) fn number(&self, run: &RunId) -> Result<i64, StoreError> {

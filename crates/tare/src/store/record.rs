@@ -93,6 +93,15 @@ pub struct SessionEnd {
     pub reason: Option<String>,
 }
 
+/// A session of a run: from its begin, or from where it was gone on with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionRecord {
+    /// The block of the first trial that it stored; `None` if it stored none.
+    pub first_block: Option<u32>,
+    /// Why it stopped; `None` while it runs, and for ever if it was killed.
+    pub stopped_by: Option<StoppedBy>,
+}
+
 /// What is known before the first trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunStart {
@@ -166,8 +175,8 @@ pub struct StoredRun {
     pub workload_ends: Vec<WorkloadEnd>,
     /// Remarks, in order of time.
     pub remarks: Vec<Remark>,
-    /// How many times it was started: 1, and 1 more for each resume.
-    pub n_sessions: u32,
+    /// Its sessions: one, and one more for each resume.
+    pub sessions: Vec<SessionRecord>,
     /// Why it stopped; `None` while it runs, and for ever if it was killed.
     pub stopped_by: Option<StoppedBy>,
     /// The error that stopped it, where there was one.

@@ -140,7 +140,7 @@ fn a_run_is_read_back_as_it_was_stored() {
             records: records(&plan),
             workload_ends: vec![workload_end],
             remarks: vec![remark],
-            n_sessions: 1,
+            sessions: stored.sessions.clone(),
             stopped_by: Some(StoppedBy::Precision),
             failure: None,
             wall_ns: 8_000,
@@ -366,9 +366,10 @@ fn a_resumed_run_adds_up_its_sessions_and_counts_a_killed_one_by_its_trials() {
     store.append(&all[1]).unwrap();
     store.finish(&end(StoppedBy::Blocks)).unwrap();
     let resumed = store.run(&run).unwrap();
-    assert_eq!(resumed.n_sessions, 2);
+    let sessions = resumed.sessions.iter();
+    let told: Vec<_> = sessions.map(|it| (it.first_block, it.stopped_by)).collect();
+    assert_eq!(told, [(Some(0), None), (Some(0), Some(StoppedBy::Blocks))]);
     assert_eq!(resumed.wall_ns, 1_500 + 8_000);
-    assert_eq!(resumed.stopped_by, Some(StoppedBy::Blocks));
     assert_eq!(resumed.records, all[..2]);
 }
 

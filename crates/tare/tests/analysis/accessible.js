@@ -21,6 +21,14 @@ for (const svg of all("svg")) {
   const title = svg.querySelector("title");
   if (!(svg.getAttribute("aria-label") || (title && title.textContent.trim()))) say("figure without text", svg);
 }
+for (const svg of all("svg[viewBox]")) {
+  const room = svg.getBoundingClientRect();
+  for (const label of svg.querySelectorAll("text")) {
+    const own = label.getBoundingClientRect();
+    const isCut = own.left < room.left - 1 || own.right > room.right + 1 || own.top < room.top - 1 || own.bottom > room.bottom + 1;
+    if (own.width > 0 && isCut) say("label beyond its figure", label);
+  }
+}
 for (const figure of all("figure")) {
   if (!figure.querySelector("figcaption, title, svg[aria-label]")) say("figure without caption", figure);
 }

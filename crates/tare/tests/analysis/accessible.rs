@@ -7,9 +7,10 @@
 use std::path::Path;
 
 use tare::analyze::analyze;
-use tare::report::html;
+use tare::report::{Made, html};
 use tare_model::dossier::Dossier;
 
+use super::forms::made_of;
 use super::generator::find;
 use super::snapshots::{hostile, ordinary, unavailable};
 
@@ -72,7 +73,36 @@ fn pages() -> Vec<(&'static str, String)> {
         ("metrics", html::metrics(&plain)),
         ("list", html::index(&[listed], 1, 1, "made")),
         ("live", html::live(&live)),
+        ("figures", figures()),
     ]
+}
+
+/// Every kind of figure of its own, as a page of somebody's holds them.
+fn figures() -> String {
+    let dossiers = [
+        analyze(&ordinary().run(), &find),
+        analyze(&hostile(), &find),
+        super::forms::answer_of_why(),
+        super::publication::dossier(),
+        super::concurrency::with_series(),
+    ];
+    let mut drawn = String::new();
+    for dossier in &dossiers {
+        let Made::Files(files) = made_of("svg", dossier, &[]) else {
+            panic!("a figure of every run");
+        };
+        for file in files {
+            drawn.push_str("<figure>");
+            drawn.push_str(std::str::from_utf8(&file.content).unwrap());
+            drawn.push_str("</figure>");
+        }
+    }
+    format!(
+        "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>Figures</title>\
+         <style>svg {{ max-width: 100%; height: auto; }} figure {{ margin: 0; }}</style></head>\
+         <body><main><h1>Figures</h1>{drawn}</main></body></html>"
+    )
 }
 
 /// The page with its checks, which its own policy would forbid, behind what they build upon, and with one of its two sets of

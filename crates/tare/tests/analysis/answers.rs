@@ -5,7 +5,7 @@ use tare::analyze::analyze;
 use tare::report::Made;
 use tare::report::terminal::{Style, brief, table};
 use tare_model::Verdict;
-use tare_model::dossier::{Dossier, Span};
+use tare_model::dossier::{Dossier, Flag, Span};
 
 use super::forms::{answer_of_why, huge, made_of};
 use super::generator::{Effect, Plan, find};
@@ -62,6 +62,57 @@ fn what_is_open_is_never_told_as_no_cost() {
 }
 
 #[test]
+fn what_the_correction_does_not_hold_up_is_named_as_no_cost_and_counted_apart() {
+    let mut dossier = six(Verdict::MaterialCost);
+    let arm = dossier.cells[0].arm.clone();
+    for cell in &mut dossier.cells[1..] {
+        cell.q = Some(0.2);
+        cell.flags.push(Flag {
+            id: "not-significant-after-correction".to_owned(),
+            detail: "p = 0.0400 by itself, q = 0.2000 among the 6 cells of the arm".to_owned(),
+        });
+    }
+    for form in [brief, table] {
+        let drawn = form(&dossier, WIDE).replace('\u{a0}', " ");
+        let answer = line(&drawn, &format!("{arm} costs: "));
+        let costs = &answer[..answer.find('.').unwrap()];
+        assert!(!costs.contains(" and ") && !costs.contains(','), "{answer}");
+        assert!(
+            answer.contains("5 of 6 differ only by themselves"),
+            "{answer}"
+        );
+    }
+    let drawn = brief(&dossier, WIDE);
+    assert!(drawn.contains("▲ Costs more (1)"), "{drawn}");
+    assert!(drawn.contains("~ Different only by itself (5)"), "{drawn}");
+    // None of them stands: that is no absence of costs.
+    let first = &mut dossier.cells[0];
+    (first.verdict, first.q) = (Verdict::Equivalent, None);
+    let drawn = brief(&dossier, WIDE);
+    let answer = line(&drawn, &format!("{arm}: "));
+    assert!(answer.contains("no cost is shown"), "{answer}");
+}
+
+#[test]
+fn that_nothing_costs_is_only_said_where_every_metric_is_decided() {
+    let plan = Plan::default().workloads(["integer", "syscall", "stream", "files"]);
+    let mut dossier = plan.trial_noise(0.002).dossier();
+    let answer = |dossier: &Dossier| line(&brief(dossier, WIDE), "box").to_owned();
+    let whole = answer(&dossier);
+    assert!(
+        whole.contains("costs nothing that this run could see"),
+        "{whole}"
+    );
+    let mut missing = dossier.cells[0].clone();
+    missing.metric = "fs.create.time".to_owned();
+    (missing.ratio, missing.verdict, missing.n_blocks) = (None, Verdict::Inconclusive, 3);
+    dossier.cells.push(missing);
+    let told = answer(&dossier);
+    assert!(told.starts_with("box: no cost is shown."), "{told}");
+    assert!(told.contains("1 more is open for want of blocks"), "{told}");
+}
+
+#[test]
 fn too_few_blocks_for_so_many_metrics_are_said_once_and_not_in_each_row() {
     // Six blocks give at best p = 1/32, and five metrics ask for 1/100.
     let plan = Plan::default()
@@ -103,7 +154,7 @@ fn too_few_blocks_are_an_answer_with_the_values_and_a_way_on() {
     assert_says(&drawn, "docker: nothing is decided yet");
     assert_says(&drawn, "which takes 6");
     assert_says(&drawn, "values: host → docker");
-    assert_says(&drawn, "adds blocks;");
+    assert_says(&drawn, "adds blocks, and");
     let cell = dossier.cells.iter().find(|cell| cell.arm == "docker");
     let value = cell.and_then(|cell| cell.env).unwrap().point;
     assert!(

@@ -5,7 +5,7 @@ use tare::analyze::beside::{Row, beside};
 use tare::report::html;
 use tare::report::terminal::{Called, Style, beside as drawn};
 use tare_model::Verdict;
-use tare_model::dossier::Dossier;
+use tare_model::dossier::{Dossier, Flag};
 
 use super::generator::{Effect, Plan, find};
 
@@ -129,4 +129,52 @@ fn what_only_one_has_is_named_and_no_ratio_is_no_quotient() {
     let hostile = analyze(&super::snapshots::hostile(), &find);
     told(&first, &hostile);
     told(&hostile, &hostile);
+}
+
+#[test]
+fn what_qualifies_a_cell_qualifies_its_row_and_what_drifts_is_never_called_the_same() {
+    let first = plan(1).dossier();
+    let mut second = plan(2).dossier();
+    let same = |second: &Dossier| {
+        let set = beside(&first, second);
+        row(&set.rows, "cpu.integer.time").verdict
+    };
+    assert_eq!(same(&second), Verdict::Equivalent);
+    let integer = second.cells.iter_mut();
+    let integer = integer.filter(|cell| cell.metric == "cpu.integer.time");
+    for cell in integer {
+        for id in [
+            "drifting-effect",
+            "one-launch",
+            "different-tool",
+            "emulated",
+        ] {
+            cell.flags.push(Flag {
+                id: id.to_owned(),
+                detail: String::new(),
+            });
+        }
+    }
+    assert_eq!(same(&second), Verdict::Inconclusive);
+    let style = Style {
+        width: 200,
+        colour: false,
+    };
+    let text = drawn(&first, &second, Called::HERE, style);
+    let page = html::compared(&first, &second);
+    for told in [text, page] {
+        assert!(
+            told.contains("open, emulated, different tool, drifting, one start"),
+            "{told}"
+        );
+    }
+    // Either of the two is enough.
+    assert_eq!(
+        beside(&second, &first)
+            .rows
+            .iter()
+            .filter(|row| row.qualifications().count() > 0)
+            .count(),
+        1
+    );
 }

@@ -12,17 +12,17 @@ use tare_model::{
 use super::generator::{Plan, completed, facts_of, find, of};
 
 /// A run with a series of instances.
-struct Crowd {
-    workload: &'static str,
-    numbers: Vec<u32>,
-    spread: Spread,
+pub(crate) struct Crowd {
+    pub(crate) workload: &'static str,
+    pub(crate) numbers: Vec<u32>,
+    pub(crate) spread: Spread,
     /// What so many instances at once multiply the cost of each by, everywhere.
-    stretch: fn(f64) -> f64,
+    pub(crate) stretch: fn(f64) -> f64,
     /// The same for each doubling, in the arm `box` only.
-    doubling: f64,
+    pub(crate) doubling: f64,
     /// What the last instance's cost is multiplied by.
-    last: f64,
-    blocks: u32,
+    pub(crate) last: f64,
+    pub(crate) blocks: u32,
 }
 
 impl Default for Crowd {
@@ -40,13 +40,13 @@ impl Default for Crowd {
 }
 
 impl Crowd {
-    fn with(change: impl FnOnce(&mut Self)) -> Self {
+    pub(crate) fn with(change: impl FnOnce(&mut Self)) -> Self {
         let mut crowd = Self::default();
         change(&mut crowd);
         crowd
     }
 
-    fn run(&self) -> RunData {
+    pub(crate) fn run(&self) -> RunData {
         let mut run = Plan {
             workloads: vec![self.workload; self.numbers.len()],
             trial_noise: 0.002,
@@ -95,7 +95,7 @@ impl Crowd {
         run
     }
 
-    fn dossier(&self) -> Dossier {
+    pub(crate) fn dossier(&self) -> Dossier {
         analyze(&self.run(), &find)
     }
 }
@@ -105,7 +105,7 @@ pub(crate) fn with_series() -> Dossier {
     Crowd::with(|crowd| crowd.numbers = vec![1, 2, 3, 4, 6, 8]).dossier()
 }
 
-fn together(spread: Spread, instances: Vec<InstanceRecord>) -> Outcome {
+pub(crate) fn together(spread: Spread, instances: Vec<InstanceRecord>) -> Outcome {
     let together = Together { spread, instances };
     Outcome::Completed(RawOutput {
         format: INSTANCES_FORMAT.into(),
@@ -115,14 +115,14 @@ fn together(spread: Spread, instances: Vec<InstanceRecord>) -> Outcome {
     })
 }
 
-fn report_of(outcome: &Outcome) -> ProbeReport {
+pub(crate) fn report_of(outcome: &Outcome) -> ProbeReport {
     match outcome {
         Outcome::Completed(raw) => serde_json::from_slice(&raw.stdout.0).unwrap(),
         other => panic!("{other:?}"),
     }
 }
 
-fn records_of(outcome: &Outcome) -> Together {
+pub(crate) fn records_of(outcome: &Outcome) -> Together {
     match outcome {
         Outcome::Completed(raw) => serde_json::from_slice(&raw.stdout.0).unwrap(),
         other => panic!("{other:?}"),
@@ -134,11 +134,11 @@ fn only(dossier: &Dossier) -> &Concurrency {
     &dossier.concurrency[0]
 }
 
-fn arm<'a>(dossier: &'a Dossier, id: &str) -> &'a ConcurrencyArm {
+pub(crate) fn arm<'a>(dossier: &'a Dossier, id: &str) -> &'a ConcurrencyArm {
     only(dossier).arms.iter().find(|arm| arm.arm == id).unwrap()
 }
 
-fn point<'a>(dossier: &'a Dossier, id: &str, instances: u32) -> &'a ConcurrencyPoint {
+pub(crate) fn point<'a>(dossier: &'a Dossier, id: &str, instances: u32) -> &'a ConcurrencyPoint {
     let mut points = arm(dossier, id).points.iter();
     points.find(|point| point.instances == instances).unwrap()
 }

@@ -81,6 +81,18 @@ fn every_form_as_kept() {
     as_kept("huge", &huge(200, 500), &readings, &["table", "full"]);
 }
 
+#[test]
+fn an_answer_of_why_as_kept() {
+    let dossier = answer_of_why();
+    let forms = ["table", "full", "html", "markdown", "latex", "svg"];
+    as_kept("why", &dossier, &[], &forms);
+    for width in [80, 140] {
+        let style = Style { width, ..STYLE };
+        let drawn = report::terminal::told(&dossier, style, brief);
+        compare(&format!("why-brief-{width}"), &drawn);
+    }
+}
+
 fn as_kept(run_name: &str, dossier: &Dossier, readings: &[Series], forms: &[&str]) {
     for form in forms {
         let text = told(made_of(form, dossier, readings));
@@ -263,6 +275,8 @@ pub(crate) fn huge(cells: usize, blocks: u32) -> Dossier {
                     launch: block / 10,
                     base: 100.0 + f64::from(block % 17),
                     env: 110.0 + f64::from(block % 13) + number as f64,
+                    base_alone: None,
+                    env_alone: None,
                 })
                 .collect();
             cell

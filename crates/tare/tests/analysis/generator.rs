@@ -210,6 +210,7 @@ impl Plan {
                 complete: true,
                 wall_s: 12.5,
                 whole_trials: Vec::new(),
+                deviations: Vec::new(),
             },
             trials,
         }

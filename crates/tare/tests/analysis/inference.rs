@@ -1,9 +1,12 @@
 //! What a verdict stands on: many cells, single blocks, starts of the arms, and values that give the ratio.
 
 use tare::analyze::analyze;
-use tare::report::terminal::{Style, table};
-use tare_model::{Better, Trial, Verdict};
+use tare::report::Made;
+use tare::report::terminal::{Style, brief, table};
+use tare_model::dossier::{Dossier, DossierDeviation};
+use tare_model::{Better, CheckResult, Deviation, Sliced, Trial, Verdict};
 
+use super::forms::made_of;
 use super::generator::{Effect, Plan, cell, find, has, of, rewrite};
 
 const INTEGER: &str = "cpu.integer.time";
@@ -144,4 +147,138 @@ fn starts_of_an_arm_that_differ_widen_its_interval_and_one_start_is_told() {
     assert!(has(found, "launches-differ"), "{:?}", found.flags);
     assert_eq!(found.verdict, Verdict::Inconclusive);
     assert!(found.p.unwrap() > 0.05);
+}
+
+#[test]
+fn arms_that_are_the_same_have_no_quantile_shift() {
+    // Of whole trials and of slices: there an arm's value is the baseline's times a ratio.
+    for in_turn in [false, true] {
+        let mut shifts = [0.0, 0.0];
+        let seeds = 0..40_u64;
+        for seed in seeds.clone() {
+            let plan = Plan {
+                block_noise: 0.0,
+                observations: 8,
+                ..Plan::default().trial_noise(0.05).blocks(40).seed(seed)
+            };
+            let mut run = plan.run();
+            if in_turn {
+                rewrite(
+                    &mut run,
+                    |_| true,
+                    |report| {
+                        report.sliced = Some(Sliced {
+                            slice_ns: 1_000_000,
+                            by_page: true,
+                            cpu: Some(0),
+                        });
+                    },
+                );
+            }
+            let dossier = analyze(&run, &find);
+            let found = cell(&dossier, "box", INTEGER);
+            assert_eq!(found.in_turn, in_turn);
+            let side = |side: usize| {
+                let blocks = found.blocks.iter();
+                let mut values: Vec<f64> = blocks.map(|block| block.alone()[side]).collect();
+                values.sort_by(f64::total_cmp);
+                values
+            };
+            let (base, env) = (side(0), side(1));
+            for (shift, share) in shifts.iter_mut().zip([0.1, 0.9]) {
+                let at = |values| tare_stats::quantile(values, share).unwrap().ln();
+                *shift += (at(&env) - at(&base)) / 40.0;
+            }
+        }
+        // The middle of two copies beside one arm gives 1.8 % at either end; the error of these means is 0.2 %.
+        let is_none = shifts.iter().all(|shift: &f64| shift.abs() < 0.007);
+        assert!(is_none, "{in_turn}: {shifts:?}");
+    }
+}
+
+#[test]
+fn blocks_that_were_added_after_the_end_are_told_in_every_report_and_keep_no_plan() {
+    let mut run = Plan::default().run();
+    let planned = |dossier: &Dossier| {
+        let mut items = dossier.checklist.iter();
+        items.find(|item| item.id == "plan").unwrap().clone()
+    };
+    assert_eq!(planned(&analyze(&run, &find)).result, CheckResult::Pass);
+    let deviation = |kind, detail: &str| DossierDeviation {
+        kind,
+        detail: detail.to_owned(),
+    };
+    run.head.deviations = vec![deviation(Deviation::Resumed, "it was interrupted")];
+    let resumed = planned(&analyze(&run, &find));
+    assert_eq!(resumed.result, CheckResult::Pass);
+    assert!(resumed.detail.ends_with("; it was interrupted"));
+    let added = deviation(Deviation::Extended, "blocks were added to it");
+    run.head.deviations.push(added);
+    let dossier = analyze(&run, &find);
+    super::schema::assert_fits(&dossier);
+    assert_eq!(planned(&dossier).result, CheckResult::Fail);
+    let style = Style {
+        width: 500,
+        colour: false,
+    };
+    let mut told = vec![
+        ("brief", brief(&dossier, style)),
+        ("table", table(&dossier, style)),
+    ];
+    for form in ["html", "markdown", "latex"] {
+        let text = match made_of(form, &dossier, &[]) {
+            Made::Text(text) => text,
+            Made::Files(files) => files
+                .iter()
+                .filter(|file| file.name == "method.tex")
+                .map(|file| String::from_utf8_lossy(&file.content).into_owned())
+                .collect(),
+            other => panic!("{other:?}"),
+        };
+        told.push((form, text));
+    }
+    for (form, text) in told {
+        for words in ["it was interrupted", "blocks were added to it"] {
+            let words = format!("Not as planned: {words}.");
+            assert!(text.contains(&words), "{form}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_row_that_is_wide_because_its_effect_moves_says_so_and_not_that_the_machine_is_noisy() {
+    let flagged = |dossier: &Dossier| has(cell(dossier, "box", INTEGER), "effect-moves");
+    let quiet = Plan::default().trial_noise(0.003).blocks(16);
+    let mut run = quiet.run();
+    rewrite(&mut run, of("box"), |report| {
+        // Another effect in each block: told by the block's own first value.
+        let first = report.series[0].values[0];
+        let share = (first * 1e4).fract() - 0.5;
+        for value in &mut report.series[0].values {
+            *value *= (0.4 * share).exp();
+        }
+    });
+    let moving = analyze(&run, &find);
+    assert!(flagged(&moving), "{:?}", cell(&moving, "box", INTEGER));
+    let style = Style {
+        width: 120,
+        colour: false,
+    };
+    let flat = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let short = flat(brief(&moving, style));
+    assert!(
+        short.contains(", moves") && short.contains("“moves”:"),
+        "{short}"
+    );
+    let full = flat(table(&moving, style));
+    assert!(full.contains("the effect itself moves"), "{full}");
+    assert!(full.contains("MOVES: the effect itself"), "{full}");
+    let page = tare::report::html::page(&moving);
+    assert!(page.contains(", moves"), "{page}");
+    // Noise that all arms have is the machine's, and what is precise enough needs no reason.
+    assert!(!flagged(&quiet.dossier()));
+    for seed in 0..20 {
+        let noisy = Plan::default().trial_noise(0.1).blocks(16).seed(seed);
+        assert!(!flagged(&noisy.dossier()), "{seed}");
+    }
 }

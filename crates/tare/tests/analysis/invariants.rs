@@ -1,12 +1,12 @@
 //! What must hold of every run, whatever was planted in it.
 
 use proptest::prelude::*;
-use tare::analyze::{Analysis, RunData, analyze};
-use tare_model::ArmId;
+use tare::analyze::{Analysis, RunData, TrialData, TrialRef, analyze};
 use tare_model::study::A_PRIME;
+use tare_model::{ArmId, Failure, Outcome, Sliced};
 use tare_stats::Verdict;
 
-use super::generator::{Effect, Plan, cell, find, of};
+use super::generator::{Effect, Plan, cell, find, of, rewrite};
 
 /// The same run with baseline and arm in each other's place.
 fn swapped(run: &RunData) -> RunData {
@@ -29,6 +29,60 @@ fn swapped(run: &RunData) -> RunData {
 fn without_a_prime(mut run: RunData) -> RunData {
     run.trials.retain(|data| !of(A_PRIME)(&data.trial));
     run
+}
+
+#[test]
+fn slices_are_dropped_also_where_an_arm_of_the_study_is_absent_or_fails() {
+    // A third of the trials of `box` fail, and `jail` cannot be started.
+    let plan = Plan {
+        observations: 2_000,
+        ..Plan::default().blocks(12).arms(["box", "jail"])
+    };
+    let mut run = plan.run();
+    run.head.arms[3].available = false;
+    run.trials.retain(|data| !of("jail")(&data.trial));
+    rewrite(
+        &mut run,
+        |_| true,
+        |report| {
+            report.sliced = Some(Sliced {
+                slice_ns: 1_000_000,
+                by_page: true,
+                cpu: Some(0),
+            });
+        },
+    );
+    for data in run.trials.iter_mut().filter(|data| of("box")(&data.trial)) {
+        if data.trial.block % 3 == 0 {
+            data.outcome = Outcome::Failed(Failure::Killed { signal: 9 });
+        }
+    }
+    let written = |analysis: &Analysis<'_>| {
+        let mut bytes = Vec::new();
+        analysis.write(&mut bytes).unwrap();
+        bytes.len()
+    };
+    let mut keeping = Analysis::new(&run.head, &find);
+    let mut dropping = Analysis::new(&run.head, &find).without_slices();
+    for trial in &run.trials {
+        keeping.add(trial);
+        dropping.add(trial);
+    }
+    for length in [1, 2, 5, 36] {
+        let mut beside = Analysis::new(&run.head, &find).without_slices();
+        let parts: Vec<_> = run.trials.chunks(length).collect();
+        let read = |(): &mut (), part: &&[TrialData], add: &mut dyn FnMut(TrialRef<'_>)| {
+            part.iter().for_each(|trial| add(trial.into()));
+            Ok(())
+        };
+        beside.add_parts(&parts, || Ok::<(), ()>(()), read).unwrap();
+        assert!(written(&beside) < written(&keeping) / 5, "{length}");
+        assert_eq!(beside.dossier(), analyze(&run, &find));
+    }
+    // At most the last block still has its slices.
+    let (kept, left) = (written(&keeping), written(&dropping));
+    assert!(left < kept / 5, "{left} of {kept} bytes");
+    assert_eq!(dropping.dossier(), keeping.dossier());
 }
 
 proptest! {

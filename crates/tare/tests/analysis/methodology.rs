@@ -123,3 +123,19 @@ fn every_source_has_a_page_that_names_all_of_its_study_and_nothing_else() {
     }
     assert!(n_pages >= 6, "{n_pages}");
 }
+
+#[test]
+fn the_book_counts_the_works_of_the_first_run_as_the_study_has_them() {
+    let quick = built_in("quick", &Adjustments::default()).unwrap().unwrap();
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/first-run.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    assert_eq!(
+        quick.workloads.len(),
+        18,
+        "the book says how many there are"
+    );
+    assert!(
+        text.contains("`quick`: eighteen kinds of small work"),
+        "{text}"
+    );
+}

@@ -200,6 +200,7 @@ fn dossier(stored: &StoredRun) -> Dossier {
         complete: true,
         wall_s: 1.0,
         whole_trials: Vec::new(),
+        deviations: Vec::new(),
         study: stored.study.clone(),
     };
     let trials = stored.records.iter().map(|record| TrialData {

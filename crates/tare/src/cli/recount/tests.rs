@@ -119,3 +119,26 @@ fn what_is_kept_is_its_users_alone_and_no_link_is_followed() {
     assert!(!copied.dossier(Some(&kept)).1);
     assert!(!std::fs::symlink_metadata(&kept.file).unwrap().is_symlink());
 }
+
+#[test]
+fn a_run_that_was_gone_on_with_says_so_by_how_it_had_ended() {
+    let session = |first_block, stopped_by| SessionRecord {
+        first_block,
+        stopped_by,
+    };
+    let kinds = |sessions: &[SessionRecord]| -> Vec<Deviation> {
+        deviations(sessions).iter().map(|it| it.kind).collect()
+    };
+    let begun = session(Some(0), Some(StoppedBy::Budget));
+    assert_eq!(kinds(&[begun]), []);
+    let more = session(Some(12), None);
+    let told = deviations(&[begun, more]);
+    assert!(told[0].detail.contains("from block 12 on"), "{told:?}");
+    // One that came to no trial added nothing.
+    assert_eq!(kinds(&[begun, session(None, None)]), []);
+    let cut = session(Some(0), Some(StoppedBy::Interrupted));
+    let killed = session(Some(3), None);
+    let resumed = [Deviation::Resumed, Deviation::Resumed];
+    assert_eq!(kinds(&[cut, killed, more]), resumed);
+    assert_eq!(kinds(&[begun, more, begun])[0], Deviation::Extended);
+}

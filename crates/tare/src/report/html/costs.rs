@@ -10,8 +10,8 @@ use tare_model::facts::emulation;
 use super::super::axis::RatioAxis;
 use super::super::groups::{Group, by_metric, grouped};
 use super::super::number::{
-    Digits, Scale, decimals, difference, glance, interval, percent, scale_for, scales_for, value,
-    with_unit,
+    Digits, Scale, decimals, difference, glance, interval, level_told, percent, scale_for,
+    scales_for, value, with_unit,
 };
 use super::super::shift::tenths;
 use super::super::terminal::harmless;
@@ -222,13 +222,11 @@ fn spanned(span: &Span, unit: &str) -> String {
     let digits = super::super::number::decimals_of(span, scale.factor);
     let [point, low, high] =
         [span.point, span.low, span.high].map(|value| format!("{:.digits$}", value / scale.factor));
-    let level = match span.level {
-        Some(level) if level < crate::analyze::LEVEL => {
-            format!(" (range, {:.0} % only)", level * 100.0)
-        }
-        _ => String::new(),
-    };
-    format!("{} [{low}, {high}]{level}", with_unit(&point, scale))
+    format!(
+        "{} [{low}, {high}]{}",
+        with_unit(&point, scale),
+        level_told(span)
+    )
 }
 
 /// The unit of a cell's blocks, and how many digits after the point their values deserve.

@@ -13,6 +13,7 @@ use tare_model::study::A_PRIME;
 
 use super::super::axis::{RatioAxis, tick_label};
 use super::super::number::{label, scale_for, significant, with_unit};
+use super::super::svg::interval_told;
 use super::super::terminal::harmless;
 use super::super::words::Tone;
 
@@ -385,10 +386,12 @@ pub(super) fn efficiency(series: &Concurrency, name: &str) -> Markup {
         .collect();
     numbers.sort_unstable();
     numbers.dedup();
-    let spans = arms
-        .iter()
-        .flat_map(|arm| arm.points.iter().filter_map(|point| point.efficiency));
-    let ends = spans.flat_map(|span| [span.low, span.high]);
+    let spans = || {
+        // One against itself is 1 by its own making.
+        let points = arms.iter().flat_map(|arm| &arm.points[..]);
+        points.filter_map(|point| point.efficiency.filter(|_| point.instances > 1))
+    };
+    let ends = spans().flat_map(|span| [span.low, span.high]);
     let Some(mut axis) = Values::over(ends.chain([1.0]), HEIGHT) else {
         return html! {};
     };
@@ -428,7 +431,7 @@ pub(super) fn efficiency(series: &Concurrency, name: &str) -> Markup {
                 }
             }
             figcaption {
-                "Efficiency (throughput against that of as many instances alone) over the number of instances, with 95 % intervals: "
+                "Efficiency (throughput against that of as many instances alone) over the number of instances; whiskers: " (interval_told(spans())) ". "
                 @for (number, arm) in arms.iter().enumerate() {
                     @if number > 0 { ", " }
                     span class={ "k" (number % 6) } {
@@ -486,6 +489,8 @@ mod tests {
                 launch: 0,
                 base: 1.0,
                 env: f64::from(block % 97) / 97.0,
+                base_alone: None,
+                env_alone: None,
             })
             .collect();
         let drawn = bands(&blocks, &axis, |block| Some(block.env)).into_string();

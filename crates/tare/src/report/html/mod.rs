@@ -14,6 +14,7 @@ use tare_model::{StoppedBy, WhyOutcome};
 
 use super::answer;
 use super::format::{Format, Made};
+use super::method::not_as_planned;
 use super::terminal::beside::machine;
 use super::terminal::{self, applied_told, harmless, tail};
 use super::words::{Names, command_line, purpose};
@@ -138,6 +139,7 @@ fn body(dossier: &Dossier) -> Markup {
                     p { strong { "How far to trust it. " } (prose(&answer::trust(dossier))) }
                 }
                 p { (scope(dossier)) }
+                @for text in not_as_planned(dossier) { p.alarm { (text) } }
             }
             nav aria-label="Contents" {
                 ul {

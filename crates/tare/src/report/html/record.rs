@@ -10,7 +10,7 @@ use tare_model::dossier::{
 use tare_model::study::A_PRIME;
 use tare_model::{CheckResult, ClaimVerdict};
 
-use super::super::number::{self, Digits, interval, scale_for, value, with_unit};
+use super::super::number::{self, Digits, interval, level_told, scale_for, value, with_unit};
 use super::super::terminal::{concurrency, harmless, tail};
 use super::super::words::called;
 use super::super::{failures, method, svg};
@@ -33,10 +33,12 @@ pub(super) fn publication(published: &DossierPublication, dossier: &Dossier) -> 
 }
 
 fn layout(table: &DossierLayout) -> Markup {
+    let values = table.rows.iter().flat_map(|row| &row.values);
+    let measured = values.filter_map(|value| value.here);
     html! {
         div.scroll tabindex="0" role="region" aria-label=(harmless(&table.title)) {
             table {
-                caption { (harmless(&table.title)) ": measured here with 95 % intervals, and as published" }
+                caption { (harmless(&table.title)) ": measured here, in brackets the " (svg::interval_told(measured)) ", and as published" }
                 thead { tr { th scope="col" { span.sr { "of what" } } @for column in &table.columns { th.num scope="col" { (harmless(column)) } } } }
                 tbody { @for row in &table.rows {
                     tr { th scope="row" { (harmless(&row.label)) } @for place in &row.values { td.num { (here(place, &row.unit)) } } }
@@ -61,7 +63,7 @@ fn here(place: &DossierLayoutValue, unit: &str) -> Markup {
                 };
                 value(&end, scale, Digits::Short)
             });
-            html! { (with_unit(&text, scale)) " [" (ends[0]) ", " (ends[1]) "]" }
+            html! { (with_unit(&text, scale)) " [" (ends[0]) ", " (ends[1]) "]" (level_told(span)) }
         }
         (None, Some(reason)) => prose(reason),
         (None, None) => html! { "–" },
@@ -91,8 +93,10 @@ pub(super) fn claims(dossier: &Dossier) -> Markup {
 pub(super) fn concurrent(series: &Concurrency, dossier: &Dossier) -> Markup {
     let name = concurrency::title(series, dossier);
     let shown = |span: &Option<Span>| {
-        span.as_ref()
-            .map_or_else(|| "–".to_owned(), |span| interval(span, Digits::Short))
+        span.as_ref().map_or_else(
+            || "–".to_owned(),
+            |span| interval(span, Digits::Short) + &level_told(span),
+        )
     };
     let typical = |span: &Option<Span>| number::typical(span.as_ref(), &series.unit);
     html! {

@@ -53,7 +53,7 @@ fn ink(group: Group) -> &'static str {
         Group::More => "#B23C00",
         Group::Less => "#0060A0",
         Group::Nothing => "#3D6B4F",
-        Group::Open | Group::Missing => "#5D6167",
+        Group::ByItself | Group::Open | Group::Missing => "#5D6167",
     }
 }
 

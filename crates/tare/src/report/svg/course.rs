@@ -22,6 +22,24 @@ pub(in crate::report) fn figures(dossier: &Dossier) -> Vec<Figure> {
         .collect()
 }
 
+/// What a course is of.
+pub(in crate::report) fn title(course: &DossierCourse) -> String {
+    let path = course
+        .path
+        .map_or_else(String::new, |path| format!(", {path}"));
+    let over = match course.axis.as_str() {
+        "s" => "over time".to_owned(),
+        step => format!("by {step}"),
+    };
+    format!("{}{path}: {} {over}", course.workload, course.metric)
+}
+
+/// A place on its axis, without idle zeros.
+pub(in crate::report) fn place_told(at: f64) -> String {
+    let text = format!("{at:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 fn drawn(course: &DossierCourse, run: &str) -> String {
     let points = |points: &[CoursePoint]| -> BTreeMap<i64, Span> {
         let spans = points.iter().map(|point| Span {
@@ -45,20 +63,10 @@ fn drawn(course: &DossierCourse, run: &str) -> String {
         .unwrap_or_default();
     let shown = |level: i64| {
         let place = usize::try_from(level - 1).unwrap_or_default();
-        at.get(place).map_or_else(String::new, |at| {
-            let text = format!("{at:.2}");
-            text.trim_end_matches('0').trim_end_matches('.').to_owned()
-        })
-    };
-    let path = course
-        .path
-        .map_or_else(String::new, |path| format!(", {path}"));
-    let over = match course.axis.as_str() {
-        "s" => "over time".to_owned(),
-        step => format!("by {step}"),
+        at.get(place).map_or_else(String::new, |at| place_told(*at))
     };
     let lines = Plot {
-        title: format!("{}{path}: {} {over}", course.workload, course.metric),
+        title: title(course),
         axis: &course.axis,
         unit: &course.unit,
         foot: "Points are medians of trials at the same step, whiskers reach from the least to the greatest trial; lines join the steps of one arm.",

@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use tare_model::dossier::{Dossier, DossierBlock, DossierCell};
+use tare_model::dossier::{Dossier, DossierCell};
 
 use super::super::number::{Scale, scale_for};
 use super::super::terminal::harmless;
@@ -38,12 +38,12 @@ pub(super) fn figures(dossier: &Dossier) -> Vec<Figure> {
         .collect()
 }
 
-/// One side's values from the least to the greatest, as they are printed.
-fn sorted(cell: &DossierCell, value: fn(&DossierBlock) -> f64, scale: Scale) -> Vec<f64> {
+/// One side's values, one copy's own, from the least to the greatest, as they are printed.
+fn sorted(cell: &DossierCell, side: usize, scale: Scale) -> Vec<f64> {
     let mut values: Vec<f64> = cell
         .blocks
         .iter()
-        .map(|it| value(it) / scale.factor)
+        .map(|block| block.alone()[side] / scale.factor)
         .collect();
     values.retain(|value| value.is_finite());
     values.sort_by(f64::total_cmp);
@@ -53,10 +53,7 @@ fn sorted(cell: &DossierCell, value: fn(&DossierBlock) -> f64, scale: Scale) -> 
 fn draw(cell: &DossierCell, name: &str, dossier: &Dossier) -> Option<String> {
     let typical = cell.base.or(cell.env)?.point;
     let scale = scale_for(typical, &cell.unit);
-    let (base, env) = (
-        sorted(cell, |block| block.base, scale),
-        sorted(cell, |block| block.env, scale),
-    );
+    let [base, env] = [0, 1].map(|side| sorted(cell, side, scale));
     let least = base.first()?.min(*env.first()?);
     let most = base.last()?.max(*env.last()?);
     let axis = Axis::around(least, most);

@@ -165,8 +165,19 @@ fn contradict(row: &Row<'_>) -> bool {
     )
 }
 
-/// The word of a row, and its tone.
+/// The word of a row with what qualifies either of its cells, and its tone.
 pub(in crate::report) fn word(row: &Row<'_>, called: Called) -> (String, Tone) {
+    let (mut word, tone) = unqualified(row, called);
+    if row.quotient.is_some() {
+        for qualification in row.qualifications() {
+            word.push_str(", ");
+            word.push_str(qualification);
+        }
+    }
+    (word, tone)
+}
+
+fn unqualified(row: &Row<'_>, called: Called) -> (String, Tone) {
     match order(row) {
         3 => ("no ratio".to_owned(), Tone::Open),
         2 => (

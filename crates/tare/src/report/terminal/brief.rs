@@ -143,6 +143,9 @@ impl<'a> Row<'a> {
         if few.is_some_and(|few| cell.n_blocks < few.needed) {
             word = word.trim_end_matches('?').to_owned();
         }
+        if words::is_moving(cell) {
+            word.push_str(", moves");
+        }
         if cell.flags.iter().any(|flag| flag.id == "different-tool") {
             word.push_str(", other tool");
         } else if cell.flags.iter().any(|flag| words::is_doubt(&flag.id)) {
@@ -235,12 +238,28 @@ fn of_arm(
             }
         }
     }
-    if let Some(few) = few.as_ref().filter(|_| !answer::is_told(cells)) {
+    notes(out, cells, &rows, few.as_ref(), style);
+}
+
+/// What the words of the rows mean, where they need it.
+fn notes(
+    out: &mut String,
+    cells: &[&DossierCell],
+    rows: &[Row<'_>],
+    few: Option<&TooFew>,
+    style: Style,
+) {
+    if let Some(few) = few.filter(|_| !answer::is_told(cells)) {
         paragraph(out, "", &few.told(), style.width);
     }
-    let mut words = rows.iter().map(|row| row.word.as_str());
-    if words.any(|word| word.contains('?')) {
+    let is_any = |what: char| rows.iter().any(|row| row.word.contains(what));
+    if is_any('?') {
         let text = "“?” behind a word: significant by itself, not among the metrics of its arm.";
+        paragraph(out, "", text, style.width);
+    }
+    let mut all = cells.iter();
+    if all.any(|cell| words::is_moving(cell)) {
+        let text = "“moves”: from block to block the effect itself is another, while the baseline's two copies agree; that is not the machine's noise.";
         paragraph(out, "", text, style.width);
     }
 }

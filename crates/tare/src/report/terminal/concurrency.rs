@@ -9,6 +9,8 @@ use tare_model::dossier::{Concurrency, ConcurrencyArm, ConcurrencyPoint, Dossier
 use tare_model::study::A_PRIME;
 use tare_stats::Verdict;
 
+use crate::analyze::LEVEL;
+
 use super::super::number::{
     Digits, interval, percent, range, scale_for, significant, value, with_unit,
 };
@@ -240,6 +242,17 @@ fn remarks(arm: &ConcurrencyArm) -> Vec<String> {
 
 /// Whether the number of instances changes the cost, as a clause.
 pub(in crate::report) fn interaction(doubling: &Doubling) -> (String, Tone) {
+    let (clause, tone) = by_itself(doubling);
+    let is_claimed = doubling.verdict.is_cost() || doubling.verdict.is_gain();
+    match doubling.q {
+        Some(q) if is_claimed && q > 1.0 - LEVEL => {
+            (format!("{clause}; by itself only, q = {q:.2}"), tone)
+        }
+        _ => (clause, tone),
+    }
+}
+
+fn by_itself(doubling: &Doubling) -> (String, Tone) {
     let margin = percent(doubling.margin);
     let Some(ratio) = &doubling.ratio else {
         let n = doubling.n_blocks;
@@ -344,6 +357,19 @@ mod tests {
         assert!(
             unknown.starts_with("undecided") && unknown.contains("1.2"),
             "{unknown}"
+        );
+    }
+
+    #[test]
+    fn a_change_that_the_correction_does_not_hold_up_says_so() {
+        let mut worse = doubling(Verdict::MaterialCost, 1.15, 1.17);
+        worse.q = Some(0.01);
+        assert!(!interaction(&worse).0.contains("by itself"));
+        worse.q = Some(0.09);
+        assert!(
+            interaction(&worse)
+                .0
+                .ends_with("; by itself only, q = 0.09")
         );
     }
 

@@ -22,6 +22,7 @@ mod pairs;
 mod plain;
 mod publication;
 mod published;
+mod remedy;
 pub(in crate::report) mod tail;
 mod text;
 mod why;

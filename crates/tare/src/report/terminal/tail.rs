@@ -11,13 +11,13 @@ use tare_model::fact;
 use tare_model::{CheckResult, Status, StoppedBy};
 
 use super::super::groups::Group;
+use super::super::method::not_as_planned;
 use super::super::{failures, words};
 use super::Style;
+use super::remedy::remedy;
 use super::text::{Paint, harmless, paragraph, wrapped};
 use super::why::share_told;
 
-/// As long as somebody waits for a better answer, seconds.
-const A_WHILE_S: f64 = 600.0;
 /// Stands for the arms in what is said of several.
 const ARMS: &str = "\u{0}";
 
@@ -40,9 +40,9 @@ pub(super) fn draw_brief(out: &mut String, dossier: &Dossier, style: Style) {
     let is_short = |cell: &DossierCell| cell.ratio.is_none() && cell.n_blocks > 0;
     let is_any = |wanted: fn(&DossierCell) -> bool| dossier.cells.iter().any(wanted);
     let adds = if is_any(is_open) {
-        ", which narrow what is open"
+        ", which narrow what is open, and the report tells that they were added"
     } else {
-        ""
+        ", and the report tells that they were added"
     };
     let narrower = if is_any(is_open) || is_any(is_short) {
         format!(
@@ -271,7 +271,7 @@ fn remarks(out: &mut String, dossier: &Dossier, style: Style) {
             dossier.cells.len(),
             words::name(cell, dossier),
             harmless(&cell.arm),
-            remedy(cell, blocks, dossier)
+            remedy(cell, blocks, dossier.cost.wall_s)
         );
         paragraph(out, "  ", &text, style.width);
     }
@@ -293,47 +293,6 @@ fn remarks(out: &mut String, dossier: &Dossier, style: Style) {
             harmless(&item.detail)
         );
         paragraph(out, "  ", &text, style.width);
-    }
-}
-
-/// What would make a cell precise enough; where that would take hours, what can be had instead.
-fn remedy(cell: &DossierCell, blocks: u32, dossier: &Dossier) -> String {
-    let block_s = dossier.cost.wall_s / f64::from(cell.n_blocks.max(1));
-    let half_width = cell
-        .ratio
-        .filter(|span| span.low > 0.0)
-        .map(|span| (span.high / span.low).ln() / 2.0);
-    match half_width {
-        Some(half_width) if f64::from(blocks) * block_s > A_WHILE_S && block_s > 0.0 => {
-            // Widths shrink with the root of the number of blocks.
-            let n_blocks = (A_WHILE_S / block_s).max(f64::from(cell.n_blocks));
-            let resolved = half_width * (f64::from(cell.n_blocks) / n_blocks).sqrt();
-            let smallest = percent(resolved.exp_m1());
-            let has_difference = cell
-                .ratio
-                .is_some_and(|span| span.low > 1.0 || span.high < 1.0);
-            if has_difference {
-                format!("would take hours; ten minutes would tell it to within about {smallest} %")
-            } else {
-                format!(
-                    "differs, if at all, by far less than this machine can resolve: ten minutes would show a difference from about {smallest} % on, and no smaller one"
-                )
-            }
-        }
-        _ => format!(
-            "would need about {blocks} more block{}",
-            if blocks == 1 { "" } else { "s" }
-        ),
-    }
-}
-
-/// A fraction in percent, with a digit behind the point where it is small.
-fn percent(fraction: f64) -> String {
-    let percent = fraction * 100.0;
-    if percent < 10.0 {
-        format!("{percent:.1}")
-    } else {
-        format!("{percent:.0}")
     }
 }
 
@@ -394,6 +353,14 @@ fn scope(out: &mut String, dossier: &Dossier, style: Style) {
         dossier.study.seed
     );
     paragraph(out, "", &cost, style.width);
+    for text in not_as_planned(dossier) {
+        let mut drawn = String::new();
+        paragraph(&mut drawn, "", &text, style.width);
+        for line in drawn.lines() {
+            out.push_str(&Paint::Red.on(line, style.colour));
+            out.push('\n');
+        }
+    }
     if let Some(text) = by_whole_trials(dossier) {
         paragraph(out, "", &text, style.width);
     }

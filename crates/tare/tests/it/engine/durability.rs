@@ -26,13 +26,29 @@ fn a_resumed_run_does_exactly_the_missing_trials_of_the_same_plan() {
         let after = again.stored();
         assert_eq!(after.plan_sha256, before.plan_sha256);
         assert_eq!(after.records[..before.records.len()], before.records);
-        let done: Vec<_> = after
-            .records
-            .into_iter()
-            .map(|record| record.trial)
-            .collect();
-        assert_eq!(done, planned);
-        assert_eq!(after.n_sessions, 2);
+        let (before, since) = after.records.split_at(before.records.len());
+        let launches = |records: &[TrialRecord]| -> Vec<u32> {
+            records.iter().map(|record| record.trial.launch).collect()
+        };
+        // Arms that were started anew are another launch, also within a block.
+        let last = launches(before).into_iter().max().unwrap();
+        let since = launches(since);
+        assert!(since.iter().all(|launch| *launch > last), "{since:?}");
+        let is_rising = since.is_sorted();
+        assert!(is_rising, "{since:?}");
+        let done = after.records.iter().map(|record| Trial {
+            launch: planned[record.trial.sequence as usize].launch,
+            ..record.trial.clone()
+        });
+        assert_eq!(done.collect::<Vec<_>>(), planned);
+        let ends: Vec<_> = after.sessions.iter().map(|it| it.stopped_by).collect();
+        assert_eq!(
+            ends,
+            [Some(StoppedBy::Interrupted), Some(StoppedBy::Blocks)]
+        );
+        assert_eq!(after.sessions[0].first_block, Some(0));
+        let resumed_in = after.records[stop_after as usize].trial.block;
+        assert_eq!(after.sessions[1].first_block, Some(resumed_in));
         assert!(matches!(again.resume(), Err(RunError::Complete { .. })));
     }
 }
@@ -61,7 +77,15 @@ fn a_finished_run_goes_on_with_more_time_by_the_order_of_the_same_seed_and_says_
     let planned = (0..).flat_map(|block| plan.block(block));
     let done: Vec<_> = after.records.iter().map(|record| &record.trial).collect();
     assert!(done.len() >= before.records.len() + 6, "{}", done.len());
-    assert!(planned.zip(&done).all(|(planned, done)| planned == **done));
+    let is_planned = |(planned, done): (Trial, &&Trial)| {
+        let launch = done.launch;
+        Trial { launch, ..planned } == **done
+    };
+    assert!(planned.zip(&done).all(is_planned));
+    let launch_of = |place: usize| done[place].launch;
+    assert!(launch_of(before.records.len()) > launch_of(before.records.len() - 1));
+    let ends: Vec<_> = after.sessions.iter().map(|it| it.stopped_by).collect();
+    assert_eq!(ends, [Some(StoppedBy::Blocks), Some(StoppedBy::Budget)]);
     let is_told =
         |remark: &tare::store::Remark| remark.text.contains("had ended and is gone on with");
     assert!(after.remarks.iter().any(is_told), "{:?}", after.remarks);

@@ -13,7 +13,7 @@ use tare::store::{Store, StoreError, StoredRun, TrialRecord};
 use tare_model::study::A_PRIME;
 use tare_model::{
     ArmId, ArmSpec, Facts, Failure, LIFECYCLE_FORMAT, Lifecycle, LifecycleReport, Outcome, Params,
-    Reason, Spread, StoppedBy, Study, Value, WorkloadId, WorkloadSpec,
+    Reason, Spread, StoppedBy, Study, Trial, Value, WorkloadId, WorkloadSpec,
 };
 
 mod cancel;

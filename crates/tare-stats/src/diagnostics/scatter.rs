@@ -1,0 +1,91 @@
+//! Do the differences of one comparison scatter more from block to block than those of another?
+//!
+//! What: the distances of both from their own medians, each in the unit that their noise would have if nothing but noise
+//! moved them, compared by ranks (Mann & Whitney 1947 on distances, after Levene 1960 and Fligner & Killeen 1976), and
+//! the ratio of the median distances.
+//!
+//! Why: an interval that is wide because the machine is noisy becomes narrow on a quiet one; an interval that is wide
+//! because the effect is another in each block does not. Two copies of the baseline, in the same blocks, say which it is.
+//!
+//! What it cannot see: trials of one side that are noisier by themselves; that is told as a moving effect.
+
+use crate::mann_whitney::mann_whitney_p;
+use crate::quantile::median;
+
+/// How two comparisons scatter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scatter {
+    /// Median distance of the first over that of the second, in units of their noise.
+    pub ratio: f64,
+    /// Of equal scatter, two-sided.
+    pub p: f64,
+}
+
+/// Compares the scatter of `d` with that of `of_copies`; `noise` are the standard deviations of both where nothing but
+/// equal noise of single trials moves them. `None` below two values on a side, for values that are not finite, and
+/// where half of the second lie in one place.
+pub fn scatter(d: &[f64], of_copies: &[f64], noise: [f64; 2]) -> Option<Scatter> {
+    let distances = |values: &[f64], unit: f64| -> Option<Vec<f64>> {
+        let middle = median(values).filter(|middle| middle.is_finite())?;
+        let distance = |value: &f64| (value - middle).abs() / unit;
+        (values.len() > 1).then(|| values.iter().map(distance).collect())
+    };
+    let (one, other) = (distances(d, noise[0])?, distances(of_copies, noise[1])?);
+    let below = median(&other).filter(|middle| *middle > 0.0)?;
+    Some(Scatter {
+        ratio: median(&one)? / below,
+        p: mann_whitney_p(&one, &other)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostics::FLAG_P;
+    use crate::random::Stream;
+
+    /// How often a cell of `n` blocks is said to move, of 500, whose effect has this standard deviation beside noise
+    /// of 1; a tenth of the trials takes longer by `spikes`.
+    fn alarms(n: usize, moves: f64, spikes: f64) -> usize {
+        let found = (0..500).filter(|seed| {
+            let mut random = Stream::new(*seed, n as u64, 11);
+            let mut trial = || random.normal() + if random.unit() < 0.1 { spikes } else { 0.0 };
+            let blocks: Vec<[f64; 3]> = (0..n).map(|_| [trial(), trial(), trial()]).collect();
+            let d: Vec<f64> = blocks
+                .iter()
+                .map(|[host, copy, arm]| {
+                    arm + moves * random.normal() - f64::midpoint(*host, *copy)
+                })
+                .collect();
+            let copies: Vec<f64> = blocks.iter().map(|[host, copy, _]| copy - host).collect();
+            let found = scatter(&d, &copies, [1.5_f64.sqrt(), 2.0_f64.sqrt()]).unwrap();
+            found.p < FLAG_P && found.ratio > 2.0
+        });
+        found.count()
+    }
+
+    #[test]
+    fn an_effect_that_moves_is_told_from_noise_that_is_the_same_everywhere() {
+        for n in [6, 8, 12, 20, 40] {
+            for spikes in [0.0, 5.0] {
+                let noise = alarms(n, 0.0, spikes);
+                assert!(noise <= 8, "{n} blocks, spikes of {spikes}: {noise}");
+            }
+        }
+        for (n, moves, least) in [(12, 10.0, 375), (20, 5.0, 400), (20, 10.0, 480)] {
+            let moving = alarms(n, moves, 0.0);
+            assert!(moving > least, "{n} blocks, {moves}: {moving}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_scatter_to_compare_with_is_no_alarm() {
+        let d = [0.0, 1.0, -1.0, 2.0];
+        assert_eq!(scatter(&d, &[0.0; 4], [1.0; 2]), None);
+        assert_eq!(scatter(&d, &[1.0], [1.0; 2]), None);
+        assert_eq!(scatter(&[f64::NAN, 1.0], &d, [1.0; 2]), None);
+        let same = scatter(&d, &d, [1.0; 2]).unwrap();
+        assert_eq!(same.ratio, 1.0);
+        assert!(same.p > 0.9);
+    }
+}

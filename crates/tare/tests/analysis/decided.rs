@@ -1,0 +1,209 @@
+//! What numbers of several instances and claims may be decided by: intervals that hold what blocks of one launch, or that
+//! follow each other, have in common; and never a range, or a cell whose two sides cannot be compared.
+
+use tare::analyze::{RunData, analyze};
+use tare::report::html;
+use tare_model::dossier::{Dossier, DossierClaim, Span};
+use tare_model::{ClaimVerdict, ProbeReport, Spread, Trial};
+use tare_stats::hodges_lehmann_paired;
+
+use super::concurrency::{Crowd, arm, point, records_of, together};
+use super::generator::{Plan, completed, find, of, rewrite};
+
+/// Changes the cost in every instance of the trials that `which` picks.
+fn times(run: &mut RunData, which: impl Fn(&Trial) -> bool, factor: impl Fn(&Trial) -> f64) {
+    for data in run.trials.iter_mut().filter(|data| which(&data.trial)) {
+        let factor = factor(&data.trial);
+        let mut records = records_of(&data.outcome);
+        for record in &mut records.instances {
+            let mut report: ProbeReport = super::concurrency::report_of(&record.outcome);
+            for value in report.series.iter_mut().flat_map(|it| &mut it.values) {
+                *value *= factor;
+            }
+            record.outcome = completed(&report);
+        }
+        data.outcome = together(Spread::Processes, records.instances);
+    }
+}
+
+/// Four of the host, which cost so much in each block, beside one.
+fn crowd(factor: fn(u32) -> f64) -> RunData {
+    let mut run = Crowd::with(|crowd| crowd.numbers = vec![1, 4]).run();
+    let is_four = |trial: &Trial| of("host")(trial) && trial.cell.instances == 4;
+    times(&mut run, is_four, |trial| factor(trial.block));
+    run
+}
+
+/// How many times as wide as that of independent blocks an interval of the stretch is.
+fn widening(run: &RunData) -> f64 {
+    let dossier = analyze(run, &find);
+    let typical = |trial: &Trial, outcome| -> Vec<f64> {
+        let records = records_of(outcome).instances;
+        let values = records.iter().map(|record| {
+            let report = super::concurrency::report_of(&record.outcome);
+            let mut values = report.series[0].values.clone();
+            values.sort_by(f64::total_cmp);
+            f64::midpoint(values[19], values[20])
+        });
+        assert_eq!(trial.cell.instances as usize, records.len());
+        values.collect()
+    };
+    let of_host = |instances: u32| -> Vec<f64> {
+        let trials = run.trials.iter();
+        let trials =
+            trials.filter(|data| of("host")(&data.trial) && data.trial.cell.instances == instances);
+        trials
+            .map(|data| {
+                let values = typical(&data.trial, &data.outcome);
+                values.iter().sum::<f64>() / values.len() as f64
+            })
+            .collect()
+    };
+    let (four, one) = (of_host(4), of_host(1));
+    let d: Vec<f64> = four.iter().zip(&one).map(|(a, b)| (a / b).ln()).collect();
+    let plain = hodges_lehmann_paired(&d, 0.95).unwrap().interval;
+    let told = point(&dossier, "host", 4).stretch.unwrap();
+    assert!((told.point / plain.point.exp() - 1.0).abs() < 1e-9);
+    (told.high / told.low).ln() / (plain.high - plain.low)
+}
+
+#[test]
+fn what_several_instances_do_to_each_other_has_an_interval_as_wide_as_its_blocks_depend_on_each_other()
+ {
+    let independent = widening(&crowd(|_| 1.0));
+    assert!((independent - 1.0).abs() < 1e-6, "{independent}");
+    let slow = widening(&crowd(|block| (0.2 * (f64::from(block) / 3.0).sin()).exp()));
+    assert!(slow > 1.2, "{slow}");
+    let mut launches = crowd(|block| [1.0, 1.2, 0.9, 1.1][(block / 5) as usize]);
+    for data in &mut launches.trials {
+        data.trial.launch = data.trial.block / 5;
+    }
+    let launches = widening(&launches);
+    assert!(launches > 1.5, "{launches}");
+}
+
+#[test]
+fn the_doublings_of_each_arm_are_a_family_of_their_own() {
+    let mut run = Crowd::default().run();
+    let mut other = run.clone();
+    for data in &mut other.trials {
+        if of("box")(&data.trial) {
+            data.trial.cell.arm = tare_model::ArmId::new("jail").unwrap();
+        }
+    }
+    let mut jail = run.head.arms[2].clone();
+    jail.spec.id = tare_model::ArmId::new("jail").unwrap();
+    run.head.study.arms.push(jail.spec.clone());
+    run.head.arms.push(jail);
+    let of_jail = other.trials.into_iter();
+    run.trials
+        .extend(of_jail.filter(|data| of("jail")(&data.trial)));
+    let dossier = analyze(&run, &find);
+    for name in ["box", "jail"] {
+        let doubling = arm(&dossier, name).doubling.as_ref().unwrap();
+        // One question in the family leaves p as it is.
+        assert_eq!(doubling.q, doubling.p, "{name}");
+    }
+}
+
+#[test]
+fn a_page_calls_no_range_of_few_blocks_an_interval_of_95_per_cent() {
+    let page = |blocks: u32| {
+        let dossier = Crowd::with(|crowd| crowd.blocks = blocks).dossier();
+        let page = html::page(&dossier);
+        let at = page.find("id=\"instances\"").unwrap();
+        page[at..at + page[at..].find("</section>").unwrap()].to_owned()
+    };
+    let few = page(4);
+    assert!(!few.contains("95 %"), "{few}");
+    assert!(few.contains("range, which holds the typical value with 88 % only"));
+    assert!(few.contains("(range, 88 % only)"), "{few}");
+    let enough = page(20);
+    assert!(enough.contains("whiskers: 95 % interval"), "{enough}");
+    assert!(!enough.contains("range,"), "{enough}");
+}
+
+/// The one claim of a run with this rule.
+fn claim(mut run: RunData, rule: &str) -> DossierClaim {
+    let publication = format!(
+        r#"
+title = "t"
+where = "w"
+machine = "m"
+[[quantity]]
+name = "work"
+label = "Work"
+metric = "cpu.integer.time"
+[[claim]]
+id = "it"
+published = "It is so."
+at = "a place"
+rule = {{ {rule}, quantity = "work", arm = "box", at_least = 0.5 }}
+"#
+    );
+    run.head.study.publication = Some(toml::from_str(&publication).unwrap());
+    let mut dossier: Dossier = analyze(&run, &find);
+    super::schema::assert_fits(&dossier);
+    dossier.claims.remove(0)
+}
+
+#[test]
+fn a_growth_of_which_few_blocks_have_both_numbers_decides_no_claim() {
+    let growth = "kind = \"growth\", instances = 4";
+    let mut run = Crowd::default().run();
+    assert_eq!(claim(run.clone(), growth).verdict, ClaimVerdict::Holds);
+    run.trials
+        .retain(|data| data.trial.cell.instances != 1 || data.trial.block < 5);
+    let few = claim(run, growth);
+    assert_eq!(few.verdict, ClaimVerdict::NotTestable);
+    assert!(few.because.contains("fewer than 6 blocks"), "{few:?}");
+}
+
+#[test]
+fn a_cell_that_is_not_comparable_decides_no_claim_and_says_why() {
+    let cost = "kind = \"cost\"";
+    let run = Plan::default().run();
+    assert_eq!(claim(run.clone(), cost).verdict, ClaimVerdict::Holds);
+    let mut throttled = run.clone();
+    rewrite(&mut throttled, of("box"), |report| {
+        report.counters.insert("throttled_ns".to_owned(), 3e6);
+    });
+    let told = claim(throttled.clone(), cost);
+    assert_eq!(told.verdict, ClaimVerdict::NotTestable);
+    assert!(told.because.contains("the arm was stopped for"), "{told:?}");
+    // Where a quota is what the study asks for, being stopped by it is what it costs.
+    let asked = &mut throttled.head.arms[2].spec.settings;
+    *asked = asked.clone().with("cpus", 0.5);
+    assert_eq!(claim(throttled, cost).verdict, ClaimVerdict::Holds);
+    let mut void = run;
+    rewrite(&mut void, of("box"), |report| {
+        report.checksum = Some("0badc0de0badc0de".to_owned());
+    });
+    let told = claim(void, cost);
+    assert_eq!(told.verdict, ClaimVerdict::NotTestable);
+    assert!(told.because.contains("checksum"), "{told:?}");
+}
+
+/// A span is as wide as its ends say; nothing here is a point.
+#[test]
+fn shares_of_several_instances_stay_within_one_however_wide_they_become() {
+    let mut run = crowd(|_| 1.0);
+    // Every second run of blocks one instance is held back.
+    for data in &mut run.trials {
+        let is_held = data.trial.block / 5 % 2 == 1 && data.trial.cell.instances == 4;
+        if !(is_held && of("host")(&data.trial)) {
+            continue;
+        }
+        let mut records = records_of(&data.outcome);
+        let last = records.instances.last_mut().unwrap();
+        let mut report = super::concurrency::report_of(&last.outcome);
+        for value in report.series.iter_mut().flat_map(|it| &mut it.values) {
+            *value *= 9.0;
+        }
+        last.outcome = completed(&report);
+        data.outcome = together(Spread::Processes, records.instances);
+    }
+    let dossier = analyze(&run, &find);
+    let Span { low, high, .. } = point(&dossier, "host", 4).fairness.unwrap();
+    assert!(0.0 <= low && low < high && high <= 1.0, "{low} {high}");
+}
