@@ -57,8 +57,7 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
     let mut counts = [0usize; 3];
     let mut missing = Vec::new();
     for name in &several.quantities {
-        let other = several.other.as_deref();
-        match look.cost_against(name, &several.arm, other, several.instances) {
+        match look.one_of(name, several) {
             Ok(ratio) => counts[place(&ratio, bounds) as usize] += 1,
             Err(why) => missing.push(why),
         }

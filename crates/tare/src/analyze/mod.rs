@@ -275,6 +275,9 @@ fn conclude(head: &RunHead, collected: &Collector<'_>) -> (Dossier, Vec<Suspecte
     if let Some(published) = &head.study.publication {
         dossier.claims = claims::judged(published, &dossier);
         dossier.publication = Some(publication::filled_in(published, &dossier));
+        for course in &mut dossier.courses {
+            course.published = publication::published_course(published, course);
+        }
     }
     dossier.checklist = checklist::filled_in(&dossier, collected);
     (dossier, suspected)

@@ -7,7 +7,7 @@
 
 use tare_model::dossier::{ConcurrencyPoint, Dossier, DossierCell, Span};
 use tare_model::facts::emulation;
-use tare_model::publication::{INSTANCES, Publication, Quantity, Rule};
+use tare_model::publication::{INSTANCES, Publication, Quantity, Rule, Several};
 use tare_model::{Better, ClaimVerdict};
 
 use super::cell::counted;
@@ -18,8 +18,16 @@ pub(super) fn of_several(rule: &Rule, holds: usize, fails: usize, n: usize) -> C
     match rule {
         Rule::All(_) if fails > 0 => ClaimVerdict::Fails,
         Rule::All(_) if holds == n => ClaimVerdict::Holds,
-        Rule::Most(_) if 2 * holds > n => ClaimVerdict::Holds,
-        Rule::Most(_) if 2 * fails >= n => ClaimVerdict::Fails,
+        Rule::Most(several) => {
+            let wanted = several.share.unwrap_or(0.5) * n as f64;
+            if holds as f64 > wanted {
+                ClaimVerdict::Holds
+            } else if (n - fails) as f64 <= wanted {
+                ClaimVerdict::Fails
+            } else {
+                ClaimVerdict::Undecided
+            }
+        }
         _ => ClaimVerdict::Undecided,
     }
 }
@@ -162,8 +170,31 @@ impl Look<'_> {
         } else {
             cell.env
         };
-        span.map(|span| (self.as_published(name, span, cell), cell))
-            .ok_or_else(|| self.why(name, arm, instances))
+        let span = span.ok_or_else(|| self.why(name, arm, instances))?;
+        self.as_published(name, span, cell)
+            .map(|span| (span, cell))
+            .ok_or_else(|| "a value is not above 0".to_owned())
+    }
+
+    /// What each of several instances took; nothing where they are counted together.
+    pub(super) fn each(&self, name: &str, arm: &str, instances: u32) -> Vec<Span> {
+        let is_of_all = self.quantity(name).is_some_and(Quantity::is_of_all);
+        let found = self.cell(name, arm, instances);
+        let (Some(cell), false) = (found, is_of_all) else {
+            return Vec::new();
+        };
+        let each = self.point(name, arm, instances).map(|point| &point.each);
+        let spans = each.into_iter().flatten();
+        let shown: Option<Vec<Span>> = spans
+            .map(|span| self.as_published(name, *span, cell))
+            .collect();
+        shown.unwrap_or_default()
+    }
+
+    /// The unit in which the values of a quantity are told.
+    pub(super) fn unit(&self, name: &str, cell: &DossierCell) -> String {
+        let unit = self.quantity(name).and_then(|found| found.unit.as_ref());
+        unit.unwrap_or(&cell.unit).clone()
     }
 
     /// The least and the greatest value of a block in one arm.
@@ -179,16 +210,18 @@ impl Look<'_> {
                 (low.min(value), high.max(value))
             });
         let range = Span::new(least, least, most);
-        (least <= most).then(|| {
-            let range = self.as_published(name, range, cell);
-            [range.low, range.high]
-        })
+        let range = self.as_published(name, range, cell)?;
+        (least <= most).then_some([range.low, range.high])
     }
 
-    /// The value as the publication counts it: a whole file where the metric is a line.
-    fn as_published(&self, name: &str, span: Span, cell: &DossierCell) -> Span {
-        let names = self.quantity(name).map_or(&[][..], |found| &found.times);
-        let times: f64 = names
+    /// The value as the publication counts it: a whole file where the metric is a line, operations by the time where the
+    /// metric is the time of one. `None` where nothing can be divided by it.
+    fn as_published(&self, name: &str, span: Span, cell: &DossierCell) -> Option<Span> {
+        let Some(quantity) = self.quantity(name) else {
+            return Some(span);
+        };
+        let times: f64 = quantity
+            .times
             .iter()
             .filter_map(|name| match name.as_str() {
                 INSTANCES => Some(i64::from(cell.instances)),
@@ -196,12 +229,20 @@ impl Look<'_> {
             })
             .map(|count| count as f64)
             .product();
-        Span {
-            point: span.point * times,
-            low: span.low * times,
-            high: span.high * times,
+        let factor = quantity.factor.unwrap_or(1.0);
+        let (point, low, high) = if quantity.inverse {
+            let of = |value: f64| factor / (value * times);
+            (of(span.point), of(span.high), of(span.low))
+        } else {
+            let of = |value: f64| value * times * factor;
+            (of(span.point), of(span.low), of(span.high))
+        };
+        (!quantity.inverse || span.low > 0.0).then_some(Span {
+            point,
+            low,
+            high,
             level: span.level,
-        }
+        })
     }
 
     /// What one value costs against another one, in the same or in another arm.
@@ -222,8 +263,13 @@ impl Look<'_> {
                 ));
             }
         }
-        quotient(&above, &below, cell.better == Better::Higher)
-            .ok_or_else(|| "a value is not above 0".to_owned())
+        let is_inverse = self.quantity(first.0).is_some_and(|it| it.inverse);
+        quotient(
+            &above,
+            &below,
+            (cell.better == Better::Higher) != is_inverse,
+        )
+        .ok_or_else(|| "a value is not above 0".to_owned())
     }
 
     /// How much more an instance takes with others than alone, paired by block, or all of them together where that is
@@ -285,7 +331,7 @@ impl Look<'_> {
     }
 
     /// What an arm costs against another one, or against the baseline.
-    pub(super) fn cost_against(
+    fn cost_against(
         &self,
         name: &str,
         arm: &str,
@@ -298,8 +344,33 @@ impl Look<'_> {
         }
     }
 
+    /// How much more several instances take than one alone.
+    fn growth(&self, name: &str, arm: &str, instances: u32) -> Result<Span, String> {
+        if let Some(cell) = self.cell(name, arm, instances) {
+            self.genuine(cell, arm)?;
+        }
+        match self.stretch(name, arm, instances) {
+            Some(stretch) => Ok(stretch),
+            None => self.between((name, arm, instances), (name, arm, 1)),
+        }
+    }
+
+    /// One of the ratios that a rule about several counts.
+    pub(super) fn one_of(&self, name: &str, several: &Several) -> Result<Span, String> {
+        let (arm, instances) = (several.arm.as_str(), several.instances);
+        if several.alone {
+            return self.growth(name, arm, instances);
+        }
+        self.cost_against(name, arm, several.other.as_deref(), instances)
+    }
+
     /// The instance that fares worst against the mean of all, each by its own interval.
     fn worst_over_mean(&self, name: &str, arm: &str, instances: u32) -> Result<Span, String> {
+        if instances == 1 {
+            return Err(format!(
+                "one program ran in `{arm}`, and no second one that it could be held against"
+            ));
+        }
         let cell = self
             .cell(name, arm, instances)
             .ok_or_else(|| self.why(name, arm, instances))?;
@@ -323,15 +394,7 @@ impl Look<'_> {
                 arm,
                 instances,
                 ..
-            } => {
-                if let Some(cell) = self.cell(quantity, arm, *instances) {
-                    self.genuine(cell, arm)?;
-                }
-                match self.stretch(quantity, arm, *instances) {
-                    Some(stretch) => Ok(stretch),
-                    None => self.between((quantity, arm, *instances), (quantity, arm, 1)),
-                }
-            }
+            } => self.growth(quantity, arm, *instances),
             Rule::Costs {
                 quantity,
                 to,
