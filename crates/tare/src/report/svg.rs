@@ -25,6 +25,7 @@ mod sweep;
 
 pub(super) use course::figures as courses;
 pub use published::figures;
+pub(super) use sweep::of_parameters as sweeps;
 
 /// The figures.
 pub static SVG: Format = Format::new(
