@@ -52,6 +52,33 @@ fn drawn(dossier: &Dossier) -> String {
     words(&table(dossier, style))
 }
 
+/// The words of the page, without its marks.
+fn page(dossier: &Dossier) -> String {
+    let markup = tare::report::html::page(dossier);
+    let body = markup.split("<body>").nth(1).unwrap();
+    let mut text = String::new();
+    for part in body.split('<') {
+        let (mark, said) = part.split_once('>').unwrap_or(("", part));
+        // What stands within a line goes on in it.
+        let is_inline = ["code", "/code", "span", "/span", "strong", "/strong"]
+            .iter()
+            .any(|name| mark.split([' ', '.']).next() == Some(name));
+        if !is_inline {
+            text.push(' ');
+        }
+        text.push_str(said);
+    }
+    for (entity, letter) in [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&amp;", "&"),
+    ] {
+        text = text.replace(entity, letter);
+    }
+    words(&text)
+}
+
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -61,11 +88,13 @@ fn every_number_and_every_note_of_a_publication_stands_in_the_report() {
     for study in studies() {
         let publication = study.publication.as_ref().unwrap();
         let dossier = nothing_measured(&study);
-        let report = drawn(&dossier);
+        // Backticks are letters on a terminal and marks on the page.
+        let reports = [drawn(&dossier), page(&dossier)].map(|text| text.replace('`', ""));
         let mut lost = Vec::new();
         let mut look = |what: &str| {
-            if !report.contains(&words(what)) {
-                lost.push(what.to_owned());
+            let what = words(what).replace('`', "");
+            if !reports.iter().all(|report| report.contains(&what)) {
+                lost.push(what);
             }
         };
         for number in &publication.numbers {
@@ -84,6 +113,11 @@ fn every_number_and_every_note_of_a_publication_stands_in_the_report() {
         for claim in &publication.claims {
             look(&claim.published);
             look(&claim.at);
+        }
+        for claim in &dossier.claims {
+            if let Some(own) = &claim.own {
+                look(&own.because);
+            }
         }
         for deviation in &publication.deviations {
             look(deviation);
@@ -133,14 +167,33 @@ fn a_number_has_a_place_or_a_reason_and_what_was_corrected_is_marked() {
 /// Where authors' own numbers are against what they say of them, or of their own assumptions. Each was looked up in
 /// the publication.
 const CONTRADICTED: &[(&str, &str)] = &[
+    // Redis with 50 clients: 79 thousand a second in a container behind translated addresses, 93 thousand in a machine.
+    ("classic", "containers-equal-or-exceed-machines"),
+    // Writing 64 kB by 4 kB: 821 391 kB/s in a container, 866 463 on the Master; most other rows alike.
+    ("cluster", "containers-write-faster"),
+    // Reading the same: 2 561 267 and 7 293 312 kB/s.
+    ("cluster", "containers-read-faster"),
+    // 3089.76 events per second in a container, 3072.86 and 3132.30 in machines.
+    ("cluster", "machines-cost-processor"),
+    // On the Master 10 402 178 kB/s at random and 7 293 312 in order; on Node01 as claimed.
+    ("cluster", "random-slower-than-sequential"),
+    // On the Master 8 182 586 kB/s strided and 7 293 312 in order; on Node01 as claimed.
+    ("cluster", "strided-reads-are-slower"),
+    // 5 389 653 kB/s in records of 4 kB and 8 182 586 kB/s in records of 64 kB.
+    ("cluster", "strided-reads-are-consistent-in-containers"),
+    // 2 203 800 kB/s of writes and 7 940 539 kB/s of reads: 3.6 times is not slightly.
+    (
+        "cluster",
+        "random-writes-slightly-slower-than-reads-in-containers",
+    ),
     // 801 764 kB/s in records of 64 kB and 821 391 kB/s in records of 4 kB.
     ("cluster", "larger-records-are-faster-in-containers"),
-    // 6212 and 2203 operations per second by two clones of one machine.
-    ("cluster", "clones-behave-alike"),
     // 7 940 539 kB/s at random and 2 561 267 kB/s in order.
     ("cluster", "random-slower-than-sequential-in-containers"),
     // 2 203 800 kB/s at random places and 821 391 kB/s in order.
     ("cluster", "random-writes-slower-in-containers"),
+    // The list of drives takes 126 times as long on Linux.
+    ("os-micro", "linux-leads-in-mapping-creating-and-deleting"),
     // Random bytes: 9821 ns on Linux, 9733 ns on Windows.
     (
         "os-micro",
@@ -152,8 +205,12 @@ const CONTRADICTED: &[(&str, &str)] = &[
     ("ram-disk", "a-mount-slows-the-large-file"),
     // 72.7 s with three containers, 19.3 s with one.
     ("ram-disk", "containers-do-not-compete"),
-    // 3.23 s with three programs, 1.19 s with one.
+    // Writing small files: 3.23 s with three programs, 1.19 s with one.
     ("ram-disk", "disk-hardly-changes"),
+    // 2.68 s with three containers, 1.31 s with one.
+    ("ram-disk", "disk-hardly-changes-in-containers"),
+    // The same small files.
+    ("ram-disk", "writing-grows-gently"),
     // 7.34 s with three containers, 6.20 s with one.
     ("ram-disk", "encryption-does-not-compete"),
     // A page takes 15 times as long in a mounted folder, a random read 43 times.
@@ -186,7 +243,7 @@ fn every_rule_is_held_against_the_published_numbers() {
         .map(|(study, claim)| ((*study).to_owned(), (*claim).to_owned()))
         .collect();
     assert_eq!(contradicted, expected);
-    assert!(n_decided >= 45, "{n_decided}");
+    assert!(n_decided >= 60, "{n_decided}");
 }
 
 #[test]
