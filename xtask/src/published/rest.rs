@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn a_number_is_carried_or_set_aside_or_left_with_its_line() {
         let text = "it took 7,25 s\nScopus ASCC: 1701.\nand 9 s";
-        let rest = of("000.txt", text, &[8..12]);
+        let rest = of("000.txt", text, std::slice::from_ref(&(8..12)));
         assert_eq!((rest.carried, rest.aside), (1, 1));
         assert_eq!(
             rest.left,
@@ -135,7 +135,12 @@ mod tests {
         );
         assert!(rest.line().ends_with("1 carried, 1 set aside, 1 left"));
         // Part of a number is not the number.
-        assert_eq!(of("000.txt", "7,25", &[0..3]).left.len(), 1);
+        assert_eq!(
+            of("000.txt", "7,25", std::slice::from_ref(&(0..3)))
+                .left
+                .len(),
+            1
+        );
     }
 
     #[test]
@@ -148,7 +153,7 @@ mod tests {
                 assert!(super::super::SOURCES.iter().any(|(_, name)| *name == file));
                 assert!(reason.len() > 10, "{line}");
             } else {
-                assert!(line.trim().len() > 1, "{line:?}");
+                assert!(line.len() > 3, "{line:?}");
             }
         }
         assert!(groups > 10);

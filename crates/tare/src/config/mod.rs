@@ -18,8 +18,6 @@ mod publication;
 mod resolve;
 mod sweep;
 #[cfg(test)]
-mod taken_over;
-#[cfg(test)]
 mod tests;
 pub mod units;
 

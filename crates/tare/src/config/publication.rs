@@ -15,6 +15,9 @@ use super::{Adjustments, builtin, file};
 use crate::suggest;
 use crate::workload;
 
+#[cfg(test)]
+mod tests;
+
 /// A name that does not exist, for the caret, and what is wrong with it.
 struct Problem {
     offender: String,
@@ -212,8 +215,8 @@ fn check(publication: &Publication, measured: &Measured<'_>) -> Result<(), Probl
         return Err(problem(&claim.id, wrong, []));
     }
     for number in &publication.numbers {
-        let ends = number.interval.unwrap_or([number.value; 2]);
-        if !number.value.is_finite() || !(ends[0] <= number.value && number.value <= ends[1]) {
+        let [low, high] = number.interval.unwrap_or([number.value; 2]);
+        if !(number.value.is_finite() && (low..=high).contains(&number.value)) {
             let wrong = format!(
                 "the value of `{}` is not finite, or not within its interval",
                 number.printed

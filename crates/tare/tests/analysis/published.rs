@@ -6,9 +6,12 @@ use std::collections::BTreeSet;
 use tare::analyze::{ArmData, RunData, RunHead, analyze};
 use tare::config::builtin::STUDIES;
 use tare::config::{Adjustments, built_in};
-use tare::report::terminal::{Style, table};
+use tare::report::Made;
+use tare::report::terminal::{Style, brief, table};
 use tare_model::dossier::Dossier;
 use tare_model::{NoCounterpart, Publication, RunId, Study};
+
+use super::forms::made_of;
 
 /// The built-in studies with a publication.
 fn studies() -> Vec<Study> {
@@ -162,6 +165,56 @@ fn a_number_has_a_place_or_a_reason_and_what_was_corrected_is_marked() {
         }
     }
     assert_eq!(seen, BTreeSet::from(NoCounterpart::ALL));
+}
+
+#[test]
+fn the_short_answer_names_what_of_a_publication_it_leaves_out_and_a_summary_has_its_claims() {
+    for study in studies() {
+        let dossier = nothing_measured(&study);
+        let publication = dossier.publication.as_ref().unwrap();
+        let style = Style {
+            colour: false,
+            width: 100,
+        };
+        let short = words(&brief(&dossier, style));
+        for left_out in [
+            format!("{} published numbers", publication.others.len()),
+            "notes on these numbers".to_owned(),
+            "what the publication's own numbers say of its claims".to_owned(),
+            "what was wrong there".to_owned(),
+        ] {
+            assert!(
+                short.contains(&left_out),
+                "{}: {left_out}: {short}",
+                study.id
+            );
+        }
+        let Made::Text(made) = made_of("markdown", &dossier, &[]) else {
+            panic!("a summary is a text");
+        };
+        for claim in &dossier.claims {
+            let first = claim.published.split([',', '.', '(', '“']).next().unwrap();
+            assert!(made.contains(first), "{}: {first}", study.id);
+        }
+        for table in &publication.tables {
+            let begin = table.title.split([',', '(']).next().unwrap();
+            assert!(made.contains(begin), "{}: {begin}", study.id);
+        }
+        let Made::Files(files) = made_of("latex", &dossier, &[]) else {
+            panic!("a paper is files");
+        };
+        let file = |name: &str| {
+            let file = files.iter().find(|it| it.name == name).unwrap();
+            String::from_utf8_lossy(&file.content).into_owned()
+        };
+        assert!(file("report.tex").contains("\\input{published}"));
+        let of_paper = file("published.tex");
+        let n_tables = of_paper.matches("\\begin{longtable}").count();
+        assert_eq!(n_tables, publication.tables.len() + 1, "{}", study.id);
+        // Hebrew, Chinese and Cyrillic letters are written by their numbers.
+        let is_plain = |letter: char| letter.is_ascii() || ('À'..='ÿ').contains(&letter);
+        assert!(of_paper.chars().all(is_plain), "{}", study.id);
+    }
 }
 
 /// Where authors' own numbers are against what they say of them, or of their own assumptions. Each was looked up in

@@ -40,19 +40,20 @@ fn drawn(course: &DossierCourse, run: &str) -> String {
         .iter()
         .map(|arm| (arm.arm.as_str(), points(&arm.points)))
         .collect();
-    let published = |of: &PublishedCourse| Beside {
+    // One that was not measured here has a colour of its own.
+    let published = |(number, of): (usize, &PublishedCourse)| Beside {
         name: format!("{}, published", of.arm),
         of: lines
             .iter()
             .position(|(arm, _)| *arm == of.arm)
-            .unwrap_or(lines.len()),
+            .unwrap_or(lines.len() + number),
         values: of
             .points
             .iter()
             .map(|[at, value]| (level(*at), *value))
             .collect(),
     };
-    let beside: Vec<Beside> = course.published.iter().map(published).collect();
+    let beside: Vec<Beside> = course.published.iter().enumerate().map(published).collect();
     let shown = |level: i64| {
         let text = format!("{:.2}", level as f64 / 1000.0);
         text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -1,6 +1,6 @@
 //! Tests of studies that take over the publication of a built-in one.
 
-use super::{Adjustments, parse};
+use crate::config::{Adjustments, parse};
 
 /// A study of one of the programs of `cluster`, in one of its arms.
 const ONE: &str = r#"
