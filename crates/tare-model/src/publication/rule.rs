@@ -76,12 +76,19 @@ pub enum Rule {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_most: Option<f64>,
     },
-    /// What an arm costs in one quantity over what it costs in another one.
+    /// What an arm costs in one quantity, or with several instances at once, over what it costs in another one, or with
+    /// fewer.
     Costs {
         /// The one.
         quantity: String,
         /// The other one.
         to: String,
+        /// With so many instances of the one at once.
+        #[serde(default = "one")]
+        instances: u32,
+        /// With so many instances of the other one at once.
+        #[serde(default = "one")]
+        to_instances: u32,
         /// The arm.
         arm: String,
         /// The arm that it is held against; the baseline where none is named.

@@ -11,8 +11,9 @@ use tare_model::ClaimVerdict;
 use tare_model::dossier::{Dossier, DossierClaim, Span};
 use tare_model::publication::{Claim, Publication, Rule};
 
+use super::bounds::{of_several, three, wanted};
 use super::own_numbers;
-use super::rule::{Look, of_several, three, wanted};
+use super::rule::Look;
 
 /// Every claim with its verdict.
 pub(super) fn judged(publication: &Publication, dossier: &Dossier) -> Vec<DossierClaim> {

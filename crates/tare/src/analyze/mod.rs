@@ -25,6 +25,7 @@ use crate::workload::Workload;
 
 pub mod beside;
 mod blocks;
+mod bounds;
 mod cached;
 mod cell;
 pub(crate) mod checklist;

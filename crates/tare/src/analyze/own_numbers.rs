@@ -11,7 +11,8 @@ use tare_model::dossier::DossierOwnNumbers;
 use tare_model::publication::{Place, Rule};
 use tare_model::{Better, ClaimVerdict};
 
-use super::rule::{Look, of_several, three, wanted};
+use super::bounds::{of_several, three, wanted};
+use super::rule::Look;
 use crate::workload::WORKLOADS;
 
 /// A ratio of published numbers, and the part of its places that it is of.
@@ -80,13 +81,15 @@ fn ratios<'a>(rule: &Rule, look: &Look<'a>) -> (Vec<Own<'a>>, usize) {
             Rule::Costs {
                 quantity,
                 to,
+                instances,
+                to_instances,
                 arm,
                 other,
                 ..
             } => {
                 let other = other.as_deref().unwrap_or(baseline);
-                let cost = |name| compared(look, (name, arm, 1), (name, other, 1));
-                of_costs(&cost(quantity), &cost(to))
+                let cost = |name, n: u32| compared(look, (name, arm, n), (name, other, n));
+                of_costs(&cost(quantity, *instances), &cost(to, *to_instances))
             }
             Rule::Even {
                 quantity,

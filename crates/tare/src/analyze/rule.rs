@@ -1,55 +1,16 @@
-//! What a rule of a publication's needs: where a value stands in the dossier, what ratio is made of two of them, and
-//! how several ratios come out.
+//! What a rule of a publication's needs: where a value stands in the dossier, and what ratio is made of two of them.
 //!
 //! A ratio against the baseline is the cell's own paired interval, and one of several instances to one alone is that
 //! of the series, paired by block. Other ratios are made of the two values' intervals, lower end over upper end and
 //! upper over lower: wider than a paired interval would be, so a verdict from it is on the safe side.
 
+use tare_model::Better;
 use tare_model::dossier::{ConcurrencyPoint, Dossier, DossierCell, Span};
 use tare_model::facts::emulation;
 use tare_model::publication::{INSTANCES, Publication, Quantity, Rule, Several};
-use tare_model::{Better, ClaimVerdict};
 
 use super::cell::counted;
 use super::diagnostics::EMULATED;
-
-/// How a rule about several ratios comes out.
-pub(super) fn of_several(rule: &Rule, holds: usize, fails: usize, n: usize) -> ClaimVerdict {
-    match rule {
-        Rule::All(_) if fails > 0 => ClaimVerdict::Fails,
-        Rule::All(_) if holds == n => ClaimVerdict::Holds,
-        Rule::Most(several) => {
-            let wanted = several.share.unwrap_or(0.5) * n as f64;
-            if holds as f64 > wanted {
-                ClaimVerdict::Holds
-            } else if (n - fails) as f64 <= wanted {
-                ClaimVerdict::Fails
-            } else {
-                ClaimVerdict::Undecided
-            }
-        }
-        _ => ClaimVerdict::Undecided,
-    }
-}
-
-/// Three significant digits.
-pub(super) fn three(value: f64) -> String {
-    let places = if value > 0.0 {
-        (2 - value.log10().floor() as i32).clamp(0, 6) as usize
-    } else {
-        0
-    };
-    format!("{value:.places$}")
-}
-
-/// Bounds in words.
-pub(super) fn wanted((low, high): (f64, f64)) -> String {
-    match (low > 0.0, high.is_finite()) {
-        (true, true) => format!("between {low} and {high}"),
-        (true, false) => format!("at least {low}"),
-        (false, _) => format!("at most {high}"),
-    }
-}
 
 /// Where to look values up.
 pub(super) struct Look<'a> {
@@ -398,12 +359,15 @@ impl Look<'_> {
             Rule::Costs {
                 quantity,
                 to,
+                instances,
+                to_instances,
                 arm,
                 other,
                 ..
             } => {
-                let above = self.cost_against(quantity, arm, other.as_deref(), 1)?;
-                let below = self.cost_against(to, arm, other.as_deref(), 1)?;
+                let cost = |name, n| self.cost_against(name, arm, other.as_deref(), n);
+                let above = cost(quantity, *instances)?;
+                let below = cost(to, *to_instances)?;
                 quotient(&above, &below, false).ok_or_else(|| "a cost is not above 0".to_owned())
             }
             Rule::Even {
@@ -486,13 +450,5 @@ quantity = [
             told,
             "`start-up` ran in `container` and told nothing of “Stopped”"
         );
-    }
-
-    #[test]
-    fn numbers_of_a_claim_have_three_digits() {
-        assert_eq!(three(44.617), "44.6");
-        assert_eq!(three(1.0), "1.00");
-        assert_eq!(three(1234.5), "1234");
-        assert_eq!(three(0.01234), "0.0123");
     }
 }

@@ -103,6 +103,17 @@ fn instances_are_compared_by_their_mean_and_a_printed_ratio_stands_for_what_was_
         "kind = \"all\", quantities = [\"compute\"], arm = \"docker\", instances = 2, alone = true";
     let found = own(&numbers, alone).unwrap();
     assert!(found.because.contains("1 of 1"), "{}", found.because);
+    // Twice as long with two on one side, alike on the other.
+    let more = [
+        number(1.0, "host", ""),
+        number(1.0, "host", &of("I")),
+        numbers[0].clone(),
+        numbers[1].clone(),
+        numbers[2].clone(),
+    ];
+    let costs = "kind = \"costs\", quantity = \"compute\", instances = 2, to = \"compute\", arm = \"docker\"";
+    let found = own(&more, costs).unwrap();
+    assert!(found.because.contains("× 2.00,"), "{}", found.because);
     let ratio = |unit: &str, over: &str, arm: &str| {
         let rest = format!("over = \"{over}\"");
         number(2.0, arm, &rest).replace("unit = \"s\"", &format!("unit = \"{unit}\""))
