@@ -144,7 +144,7 @@ impl Look<'_> {
         let (Some(cell), false) = (found, is_of_all) else {
             return Vec::new();
         };
-        let each = self.point(name, arm, instances).map(|point| &point.each);
+        let each = self.any_point(name, arm, instances).map(|it| &it.each);
         let spans = each.into_iter().flatten();
         let shown: Option<Vec<Span>> = spans
             .map(|span| self.as_published(name, *span, cell))
@@ -249,15 +249,21 @@ impl Look<'_> {
 
     /// What a series of instances says of this many, if it has blocks enough.
     fn point(&self, name: &str, arm: &str, instances: u32) -> Option<&ConcurrencyPoint> {
+        let is_enough = |n_blocks: u32| n_blocks as usize >= super::FEWEST_BLOCKS;
+        self.any_point(name, arm, instances)
+            .filter(|point| is_enough(point.n_blocks))
+    }
+
+    /// The same of however few blocks.
+    fn any_point(&self, name: &str, arm: &str, instances: u32) -> Option<&ConcurrencyPoint> {
         let quantity = self.quantity(name)?;
         let mut series = self.dossier.concurrency.iter();
         let series = series.find(|series| {
             series.metric == quantity.metric && series.params.covers(&quantity.params)
         })?;
         let of_arm = series.arms.iter().find(|it| it.arm == arm)?;
-        let is_enough = |n_blocks: u32| n_blocks as usize >= super::FEWEST_BLOCKS;
         let mut points = of_arm.points.iter();
-        points.find(|point| point.instances == instances && is_enough(point.n_blocks))
+        points.find(|point| point.instances == instances)
     }
 
     /// What an emulated processor takes says nothing of the environment that it stands in for.
