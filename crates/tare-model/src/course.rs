@@ -38,6 +38,20 @@ pub struct DossierCourse {
     pub axis: String,
     /// The arms in which it was measured, in the study's order.
     pub arms: Vec<CourseArm>,
+    /// What was published of such trials.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<PublishedCourse>,
+}
+
+/// The way of one published trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PublishedCourse {
+    /// The arm that it corresponds to.
+    pub arm: String,
+    /// Where it stands in the publication.
+    pub at: String,
+    /// Where each step ends on the axis, and its value in the course's unit.
+    pub points: Vec<[f64; 2]>,
 }
 
 /// One arm's trials.

@@ -247,6 +247,9 @@ pub struct ConcurrencyPoint {
     pub value: Option<Span>,
     /// The instance that fared worst.
     pub worst: Option<Span>,
+    /// Each instance, in the order of their numbers; empty for one alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub each: Vec<Span>,
     /// Cost of an instance against that of one alone in the same arm and block; `null` without a series of 1.
     pub stretch: Option<Span>,
     /// Jain's index of the instances' rates: 1 when all are equal, 1/N when one has everything.
@@ -487,6 +490,9 @@ pub struct DossierClaim {
 pub struct DossierOwnNumbers {
     /// Whether they are as claimed; they have no intervals, so they decide.
     pub holds: bool,
+    /// Whether some of them are, where not all are.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partly: bool,
     /// Which ratios they give.
     pub because: String,
 }
@@ -555,6 +561,9 @@ pub struct DossierLayoutValue {
     /// The least and the greatest value of a block here, in the row's unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<[f64; 2]>,
+    /// Of several instances at once, what each of them took, where that is what was published.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub each: Vec<Span>,
     /// What was published, in the row's unit and as it should have been; without what has another kind of unit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub printed: Vec<f64>,

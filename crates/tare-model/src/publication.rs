@@ -1,10 +1,18 @@
 //! What was published about the question that a study repeats: its numbers, its claims, its mistakes, and the
 //! shape of its tables and figures. Plain data that a study file carries.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use crate::params::Params;
+use crate::params::{Params, Value};
 use crate::words::words;
+
+mod rule;
+mod sweep;
+
+pub use rule::{Place, Rule, Several};
+pub use sweep::unfolded;
 
 /// A publication that a study repeats.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -63,6 +71,19 @@ pub struct Quantity {
     /// line, by lines and files, is that of all files. [`INSTANCES`] makes of what each instance takes that of all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub times: Vec<String>,
+    /// A further number by which it is multiplied: the time of one call, by as many as the publication counts as one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub factor: Option<f64>,
+    /// Whether the publication has `factor` divided by the metric: operations by the time that they take are a rate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub inverse: bool,
+    /// The unit of what comes of that, where it is not the metric's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+    /// Parameters with a list of values each: it stands for a quantity for each combination of them, and `{parameter}` in
+    /// its name and label for the value.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sweep: BTreeMap<String, Vec<Value>>,
     /// What stands in the publication's place of it, where the two are not the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
@@ -111,6 +132,12 @@ pub struct PublishedNumber {
     /// How many instances ran at once.
     #[serde(default = "one")]
     pub instances: u32,
+    /// Where the step of a trial's course ends that it is the value of: seconds, requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<f64>,
+    /// The ends of the interval that stands with it, or that was computed from its raw runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<[f64; 2]>,
     /// Why nothing here is set beside it, where that is so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without: Option<NoCounterpart>,
@@ -141,6 +168,8 @@ words! {
         Total: "total",
         /// It repeats a number of a log or table.
         Repeated: "repeated",
+        /// One step of the way of a trial from beginning to end.
+        Step: "step",
         /// The same with another size of file, block or record than this study's.
         OtherSize: "other-size",
         /// Something that this study does not measure.
@@ -161,6 +190,9 @@ impl NoCounterpart {
             }
             Self::Total => {
                 "totals and times that grow with the length of a run; here what one operation takes is compared"
+            }
+            Self::Step => {
+                "single steps of trials; where this run has trials' ways from beginning to end, they are drawn beside these"
             }
             Self::Repeated => "numbers of its tables and logs, repeated in its text",
             Self::OtherSize => "measured here with another size of file, block or record",
@@ -188,6 +220,9 @@ impl PublishedNumber {
                 format!("({} {})", self.value, self.unit)
             });
         }
+        if let Some([low, high]) = self.interval {
+            words.push(format!("({low} to {high})"));
+        }
         if let (Some(arm), Some(over)) = (&self.arm, &self.over) {
             words.push(format!("{arm} over {over}"));
         }
@@ -195,6 +230,26 @@ impl PublishedNumber {
             words.push(format!("[{} {}]", correction.value, correction.unit));
         }
         words.join(" ")
+    }
+
+    /// What `arm` costs over `other` by it, if it is a ratio of the two: printed ratios have the slower one above, or are
+    /// of rates; one may be the other way round.
+    pub fn cost_over(&self, arm: &str, other: &str) -> Option<f64> {
+        let (value, unit) = self.meant();
+        let cost = match unit {
+            "ratio" => value,
+            RATIO_OF_RATES => 1.0 / value,
+            _ => return None,
+        };
+        let (above, below) = (self.arm.as_deref()?, self.over.as_deref()?);
+        let cost = if (above, below) == (arm, other) {
+            cost
+        } else if (above, below) == (other, arm) {
+            1.0 / cost
+        } else {
+            return None;
+        };
+        (cost.is_finite() && cost > 0.0).then_some(cost)
     }
 
     /// Its value and unit as they should have been.
@@ -222,7 +277,8 @@ impl Publication {
 impl LayoutColumn {
     /// Whether the number belongs into this column, in the row of its quantity.
     pub fn holds(&self, number: &PublishedNumber) -> bool {
-        let (Some(arm), true) = (&number.arm, self.instances == number.instances) else {
+        let is_here = self.instances == number.instances && number.step.is_none();
+        let (Some(arm), true) = (&number.arm, is_here) else {
             return false;
         };
         match (&self.over, &number.over) {
@@ -235,6 +291,9 @@ impl LayoutColumn {
         }
     }
 }
+
+/// The unit of a ratio in which the one above is the faster one.
+const RATIO_OF_RATES: &str = "ratio of rates";
 
 fn one() -> u32 {
     1
@@ -252,258 +311,6 @@ pub struct Claim {
     pub at: String,
     /// How it is decided, fixed before the run.
     pub rule: Rule,
-}
-
-/// How a claim is decided. Each compares a ratio's interval with bounds: inside of them it holds, outside of
-/// them it fails, across one of them it is undecided.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Rule {
-    /// What an arm costs against the baseline.
-    Cost {
-        /// Of what.
-        quantity: String,
-        /// The arm.
-        arm: String,
-        /// With so many instances at once.
-        #[serde(default = "one")]
-        instances: u32,
-        /// The ratio is not below this.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        at_least: Option<f64>,
-        /// The ratio is not above this.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        at_most: Option<f64>,
-    },
-    /// What one arm costs against another one that is not the baseline.
-    Between {
-        /// Of what.
-        quantity: String,
-        /// The arm.
-        arm: String,
-        /// The other one.
-        other: String,
-        /// With so many instances at once.
-        #[serde(default = "one")]
-        instances: u32,
-        /// The ratio is not below this.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        at_least: Option<f64>,
-        /// The ratio is not above this.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        at_most: Option<f64>,
-    },
-    /// How much more an arm's time is with several instances at once than with one.
-    Growth {
-        /// Of what.
-        quantity: String,
-        /// The arm.
-        arm: String,
-        /// With so many instances at once.
-        instances: u32,
-        /// The ratio is not below this.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        at_least: Option<f64>,
-        /// The ratio is not above this.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        at_most: Option<f64>,
-    },
-    /// What two quantities of one arm are to each other: the cost of the first over that of the second.
-    Ratio {
-        /// The one.
-        quantity: String,
-        /// The other one.
-        to: String,
-        /// The arm.
-        arm: String,
-        /// With so many instances at once.
-        #[serde(default = "one")]
-        instances: u32,
-        /// The ratio is not below this.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        at_least: Option<f64>,
-        /// The ratio is not above this.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        at_most: Option<f64>,
-    },
-    /// What an arm costs in one quantity over what it costs in another one.
-    Costs {
-        /// The one.
-        quantity: String,
-        /// The other one.
-        to: String,
-        /// The arm.
-        arm: String,
-        /// The arm that it is held against; the baseline where none is named.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        other: Option<String>,
-        /// The ratio is not below this.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        at_least: Option<f64>,
-        /// The ratio is not above this.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        at_most: Option<f64>,
-    },
-    /// Of several instances at once, the one that fares worst against their mean.
-    Even {
-        /// Of what.
-        quantity: String,
-        /// The arm.
-        arm: String,
-        /// With so many instances at once.
-        instances: u32,
-        /// The ratio is not below this.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        at_least: Option<f64>,
-        /// The ratio is not above this.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        at_most: Option<f64>,
-    },
-    /// More than half of several costs of an arm.
-    Most(Several),
-    /// Every one of several costs of an arm.
-    All(Several),
-    /// It cannot be decided by this study.
-    NotTestable {
-        /// Why.
-        because: String,
-    },
-}
-
-/// The costs of one arm that a rule counts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Several {
-    /// Of what.
-    pub quantities: Vec<String>,
-    /// The arm.
-    pub arm: String,
-    /// The arm that it is held against; the baseline where none is named.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub other: Option<String>,
-    /// With so many instances at once.
-    #[serde(default = "one")]
-    pub instances: u32,
-    /// The ratio is not below this.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at_least: Option<f64>,
-    /// The ratio is not above this.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at_most: Option<f64>,
-}
-
-/// A quantity, an arm and a number of instances.
-pub type Place<'a> = (&'a str, &'a str, u32);
-
-impl Rule {
-    /// What it counts; `None` for a rule about one ratio.
-    pub fn several(&self) -> Option<&Several> {
-        match self {
-            Self::Most(several) | Self::All(several) => Some(several),
-            _ => None,
-        }
-    }
-
-    /// The two places whose ratio it is about; `None` where it is about something else.
-    pub fn sides<'a>(&'a self, baseline: &'a str) -> Option<(Place<'a>, Place<'a>)> {
-        match self {
-            Self::Cost {
-                quantity,
-                arm,
-                instances,
-                ..
-            } => Some((
-                (quantity, arm, *instances),
-                (quantity, baseline, *instances),
-            )),
-            Self::Between {
-                quantity,
-                arm,
-                other,
-                instances,
-                ..
-            } => Some(((quantity, arm, *instances), (quantity, other, *instances))),
-            Self::Growth {
-                quantity,
-                arm,
-                instances,
-                ..
-            } => Some(((quantity, arm, *instances), (quantity, arm, 1))),
-            Self::Ratio {
-                quantity,
-                to,
-                arm,
-                instances,
-                ..
-            } => Some(((quantity, arm, *instances), (to, arm, *instances))),
-            _ => None,
-        }
-    }
-
-    /// The bounds of the ratio, above 1 where the first costs more; none for what cannot be tested.
-    pub fn bounds(&self) -> Option<(f64, f64)> {
-        match self {
-            Self::Cost {
-                at_least, at_most, ..
-            }
-            | Self::Between {
-                at_least, at_most, ..
-            }
-            | Self::Growth {
-                at_least, at_most, ..
-            }
-            | Self::Ratio {
-                at_least, at_most, ..
-            }
-            | Self::Costs {
-                at_least, at_most, ..
-            }
-            | Self::Even {
-                at_least, at_most, ..
-            }
-            | Self::Most(Several {
-                at_least, at_most, ..
-            })
-            | Self::All(Several {
-                at_least, at_most, ..
-            }) => Some((at_least.unwrap_or(0.0), at_most.unwrap_or(f64::INFINITY))),
-            Self::NotTestable { .. } => None,
-        }
-    }
-
-    /// The quantities that it names.
-    pub fn quantities(&self) -> Vec<&str> {
-        match self {
-            Self::Cost { quantity, .. }
-            | Self::Between { quantity, .. }
-            | Self::Growth { quantity, .. }
-            | Self::Even { quantity, .. } => vec![quantity],
-            Self::Ratio { quantity, to, .. } | Self::Costs { quantity, to, .. } => {
-                vec![quantity, to]
-            }
-            Self::Most(Several { quantities, .. }) | Self::All(Several { quantities, .. }) => {
-                quantities.iter().map(String::as_str).collect()
-            }
-            Self::NotTestable { .. } => Vec::new(),
-        }
-    }
-
-    /// The arms that it names.
-    pub fn arms(&self) -> Vec<&str> {
-        match self {
-            Self::Cost { arm, .. }
-            | Self::Growth { arm, .. }
-            | Self::Ratio { arm, .. }
-            | Self::Even { arm, .. } => vec![arm],
-            Self::Costs { arm, other, .. }
-            | Self::Most(Several { arm, other, .. })
-            | Self::All(Several { arm, other, .. }) => std::iter::once(arm.as_str())
-                .chain(other.as_deref())
-                .collect(),
-            Self::Between { arm, other, .. } => vec![arm, other],
-            Self::NotTestable { .. } => Vec::new(),
-        }
-    }
 }
 
 /// What was wrong, and how this study avoids it.

@@ -18,7 +18,6 @@ crates/tare-agent/tests/serve.rs 600 tests of one thing, with what they set up
 crates/tare-model/src/dossier.rs 700 one format, whose parts are read together
 crates/tare-model/src/fact.rs 650 one table, a row a fact
 crates/tare-model/src/launch.rs 600 one format, whose parts are read together
-crates/tare-model/src/publication.rs 650 one format, whose parts are read together
 crates/tare/src/analyze/concurrency.rs 550 one estimate with its diagnostics
 crates/tare/src/cause/look.rs 550 the questions that rules ask of a case
 crates/tare/src/cause/triage.rs 650 one catalogue of what counters tell

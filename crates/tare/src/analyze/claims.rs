@@ -11,8 +11,9 @@ use tare_model::ClaimVerdict;
 use tare_model::dossier::{Dossier, DossierClaim, Span};
 use tare_model::publication::{Claim, Publication, Rule};
 
+use super::bounds::{of_several, three, wanted};
 use super::own_numbers;
-use super::rule::{Look, of_several, three, wanted};
+use super::rule::Look;
 
 /// Every claim with its verdict.
 pub(super) fn judged(publication: &Publication, dossier: &Dossier) -> Vec<DossierClaim> {
@@ -57,8 +58,7 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
     let mut counts = [0usize; 3];
     let mut missing = Vec::new();
     for name in &several.quantities {
-        let other = several.other.as_deref();
-        match look.cost_against(name, &several.arm, other, several.instances) {
+        match look.one_of(name, several) {
             Ok(ratio) => counts[place(&ratio, bounds) as usize] += 1,
             Err(why) => missing.push(why),
         }

@@ -145,6 +145,17 @@ impl Series<'_> {
     }
 }
 
+/// What each of `n` instances took; empty for one alone, and where one of them told nothing.
+fn of_each(trials: &BTreeMap<u32, Trial<'_>>, n: usize) -> Vec<Span> {
+    let of = |number: usize| {
+        let values = trials.values();
+        over_blocks(values.map(|it| (it.values.get(number).copied(), it.kept.launch)))
+    };
+    let numbers = 0..if n > 1 { n } else { 0 };
+    let each: Option<Vec<Span>> = numbers.map(of).collect();
+    each.unwrap_or_default()
+}
+
 /// In what the instances' rates add up; `None` for what is neither a time nor a rate.
 fn throughput_unit(metric: &MetricSpec) -> Option<Unit> {
     match (metric.unit, metric.better) {
@@ -245,6 +256,7 @@ impl OfMetric<'_> {
             n_blocks: trials.len() as u32,
             value: each(&|trial| Some(trial.typical)),
             worst: each(&worst),
+            each: of_each(&trials, n),
             stretch: against_alone(&|trial, alone| {
                 let cost = |value| ln_cost(value, better).map(f64::exp);
                 stretch(cost(trial.typical)?, cost(alone.typical)?)

@@ -50,6 +50,7 @@ fn of_group(head: &RunHead, collected: &Collector<'_>, group: &Group) -> Option<
         unit: first.unit.symbol().to_owned(),
         axis: first.axis.to_owned(),
         arms,
+        published: Vec::new(),
     })
 }
 

@@ -25,6 +25,7 @@ use crate::workload::Workload;
 
 pub mod beside;
 mod blocks;
+mod bounds;
 mod cached;
 mod cell;
 pub(crate) mod checklist;
@@ -277,6 +278,9 @@ fn conclude(head: &RunHead, collected: &Collector<'_>) -> (Dossier, Vec<Suspecte
     if let Some(published) = &head.study.publication {
         dossier.claims = claims::judged(published, &dossier);
         dossier.publication = Some(publication::filled_in(published, &dossier));
+        for course in &mut dossier.courses {
+            course.published = publication::published_course(published, course);
+        }
     }
     dossier.checklist = checklist::filled_in(&dossier, collected);
     (dossier, suspected)

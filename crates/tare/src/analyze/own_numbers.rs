@@ -1,87 +1,193 @@
 //! Claims held against the numbers of those who made them.
 //!
-//! The same rule, with the same bounds, decides from the published means: of several numbers in one place their mean
-//! counts, and a number that is wrong in its publication counts as what it should have been. There are no intervals,
-//! so every ratio lies within the bounds or not; that a claim's own data are against it is worth knowing, and that
-//! they are for it is no proof.
+//! The same rule, with the same bounds, decides from the published numbers; one that is wrong in its publication counts
+//! as what it should have been. Where two places have numbers of the same parts, such as two machines, those of one part
+//! are compared with each other, and where one place alone has parts, each with the other place; else, and of several
+//! instances at once, their means count. There are no intervals, so every ratio lies within the bounds or not; that a
+//! claim's own data are against it is worth knowing, and that they are for it is no proof.
 //! What it cannot see: numbers that stand in figures only.
 
 use tare_model::dossier::DossierOwnNumbers;
 use tare_model::publication::{Place, Rule};
 use tare_model::{Better, ClaimVerdict};
 
-use super::rule::{Look, of_several, three, wanted};
+use super::bounds::{of_several, three, wanted};
+use super::rule::Look;
 use crate::workload::WORKLOADS;
+
+/// A ratio of published numbers, and the part of its places that it is of.
+struct Own<'a> {
+    part: Option<&'a str>,
+    ratio: f64,
+}
 
 /// What the rule says of the published numbers; `None` where they are not enough for it.
 pub(super) fn judged(rule: &Rule, look: &Look<'_>) -> Option<DossierOwnNumbers> {
     let bounds = rule.bounds()?;
-    let is_within = |ratio: f64| bounds.0 <= ratio && ratio <= bounds.1;
     let (ratios, n) = ratios(rule, look);
+    if ratios.is_empty() {
+        return None;
+    }
+    let is_within = |own: &&Own<'_>| bounds.0 <= own.ratio && own.ratio <= bounds.1;
+    let n_within = ratios.iter().filter(is_within).count();
+    let shown: Vec<String> = ratios.iter().map(shown).collect();
+    let shown = shown.join(", ");
     if rule.several().is_none() {
-        let ratio = *ratios.first()?;
         return Some(DossierOwnNumbers {
-            holds: is_within(ratio),
-            because: format!("× {}, and {} was claimed", three(ratio), wanted(bounds)),
+            holds: n_within == ratios.len(),
+            partly: 0 < n_within && n_within < ratios.len(),
+            because: format!("× {shown}, and {} was claimed", wanted(bounds)),
         });
     }
-    let holds = ratios.iter().filter(|ratio| is_within(**ratio)).count();
-    let outcome = of_several(rule, holds, ratios.len() - holds, n);
+    let outcome = of_several(rule, n_within, ratios.len() - n_within, n);
     let decides = matches!(outcome, ClaimVerdict::Holds | ClaimVerdict::Fails);
-    let shown: Vec<String> = ratios.iter().map(|ratio| three(*ratio)).collect();
-    (decides && !ratios.is_empty()).then(|| DossierOwnNumbers {
+    decides.then(|| DossierOwnNumbers {
         holds: outcome == ClaimVerdict::Holds,
-        because: format!(
-            "{holds} of {n} are {}: × {}",
-            wanted(bounds),
-            shown.join(", ")
-        ),
+        partly: false,
+        because: format!("{n_within} of {n} are {}: × {shown}", wanted(bounds)),
     })
 }
 
+fn shown(own: &Own<'_>) -> String {
+    let ratio = three(own.ratio);
+    own.part
+        .map_or_else(|| ratio.clone(), |part| format!("{ratio} ({part})"))
+}
+
 /// The ratios that a rule is about, as far as there are numbers for them; and how many there should be.
-fn ratios(rule: &Rule, look: &Look<'_>) -> (Vec<f64>, usize) {
-    let one = |found: Option<f64>| (found.into_iter().collect(), 1);
+fn ratios<'a>(rule: &Rule, look: &Look<'a>) -> (Vec<Own<'a>>, usize) {
     let baseline = look.baseline();
     if let Some(several) = rule.several() {
         let (arm, instances) = (several.arm.as_str(), several.instances);
         let other = several.other.as_deref().unwrap_or(baseline);
-        let names = several.quantities.iter();
-        let found =
-            names.filter_map(|name| ratio(look, (name, arm, instances), (name, other, instances)));
-        return (found.collect(), several.quantities.len());
+        let (other, others) = if several.alone {
+            (arm, 1)
+        } else {
+            (other, instances)
+        };
+        let found: Vec<Vec<Own<'a>>> = several
+            .quantities
+            .iter()
+            .map(|name| compared(look, (name, arm, instances), (name, other, others)))
+            .collect();
+        // What has no number is wanted all the same.
+        let n = found.iter().map(|own| own.len().max(1)).sum();
+        return (found.into_iter().flatten().collect(), n);
     }
-    if let Some((first, second)) = rule.sides(baseline) {
-        return one(ratio(look, first, second));
-    }
-    match rule {
-        Rule::Costs {
-            quantity,
-            to,
-            arm,
-            other,
-            ..
-        } => {
-            let other = other.as_deref().unwrap_or(baseline);
-            let cost = |name| ratio(look, (name, arm, 1), (name, other, 1));
-            one(cost(quantity)
-                .zip(cost(to))
-                .map(|(above, below)| above / below))
+    let found = if let Some((first, second)) = rule.sides(baseline) {
+        compared(look, first, second)
+    } else {
+        match rule {
+            Rule::Costs {
+                quantity,
+                to,
+                instances,
+                to_instances,
+                arm,
+                other,
+                ..
+            } => {
+                let other = other.as_deref().unwrap_or(baseline);
+                let cost = |name, n: u32| compared(look, (name, arm, n), (name, other, n));
+                of_costs(&cost(quantity, *instances), &cost(to, *to_instances))
+            }
+            Rule::Even {
+                quantity,
+                arm,
+                instances,
+                ..
+            } => {
+                let found = worst_over_mean(look, (quantity, arm, *instances));
+                let own = |ratio| Own { part: None, ratio };
+                found.map(own).into_iter().collect()
+            }
+            _ => Vec::new(),
         }
-        Rule::Even {
-            quantity,
-            arm,
-            instances,
-            ..
-        } => one(worst_over_mean(look, (quantity, arm, *instances))),
-        _ => (Vec::new(), 0),
-    }
+    };
+    let n = found.len().max(1);
+    (found, n)
 }
 
-/// What the mean of one place costs against that of another one.
-fn ratio(look: &Look<'_>, first: Place<'_>, second: Place<'_>) -> Option<f64> {
-    let (above, below) = (mean(look, first)?, mean(look, second)?);
-    let quotient = match better(look, first.0, above.1)? {
+/// Costs over costs, each over that of its part.
+fn of_costs<'a>(above: &[Own<'a>], below: &[Own<'a>]) -> Vec<Own<'a>> {
+    let quotients = above.iter().filter_map(|own| {
+        let mut of_part = below.iter().filter(|it| it.part == own.part);
+        let ratio = own.ratio / of_part.next()?.ratio;
+        Some(Own { ratio, ..*own })
+    });
+    quotients.collect()
+}
+
+/// What one place costs against another one, by the parts that both have, or that one of them has.
+fn compared<'a>(look: &Look<'a>, first: Place<'_>, second: Place<'_>) -> Vec<Own<'a>> {
+    let is_alone = first.2 == 1 && second.2 == 1;
+    let parts = |place| {
+        if is_alone {
+            parts(look, place)
+        } else {
+            Vec::new()
+        }
+    };
+    let (above, below) = (parts(first), parts(second));
+    let one = |part: Option<&'a str>, in_first, in_second| {
+        let above = mean(look, first, in_first)?;
+        let below = mean(look, second, in_second)?;
+        let ratio = quotient(look, first.0, above, below)?;
+        Some(Own { part, ratio })
+    };
+    let both: Vec<&str> = above
+        .iter()
+        .copied()
+        .filter(|part| below.contains(part))
+        .collect();
+    let found: Vec<Option<Own<'a>>> = match (both.is_empty(), above.is_empty(), below.is_empty()) {
+        (false, ..) => both
+            .iter()
+            .map(|part| one(Some(part), Some(part), Some(part)))
+            .collect(),
+        (true, false, true) => above
+            .iter()
+            .map(|part| one(Some(part), Some(part), None))
+            .collect(),
+        (true, true, false) => below
+            .iter()
+            .map(|part| one(Some(part), None, Some(part)))
+            .collect(),
+        _ => vec![one(None, None, None).or_else(|| printed(look, first, second))],
+    };
+    found.into_iter().flatten().collect()
+}
+
+/// What was printed of the ratio of two arms, where the numbers themselves were not.
+fn printed<'a>(look: &Look<'a>, first: Place<'_>, second: Place<'_>) -> Option<Own<'a>> {
+    let (name, arm, instances) = first;
+    let (_, other, _) = second;
+    let mut numbers = look.publication.numbers.iter();
+    numbers.find_map(|number| {
+        let is_of = number.quantity.as_deref() == Some(name)
+            && second.0 == name
+            && (number.instances, second.2) == (instances, instances);
+        let ratio = number.cost_over(arm, other).filter(|_| is_of)?;
+        Some(Own { part: None, ratio })
+    })
+}
+
+/// The parts of which a place has numbers; none where some of its numbers are of no part.
+fn parts<'a>(look: &Look<'a>, place: Place<'_>) -> Vec<&'a str> {
+    let mut parts = Vec::new();
+    for (part, ..) in meant(look, place) {
+        match part {
+            None => return Vec::new(),
+            Some(part) if !parts.contains(&part) => parts.push(part),
+            Some(_) => {}
+        }
+    }
+    parts
+}
+
+/// The cost of the first over the second.
+fn quotient(look: &Look<'_>, name: &str, above: (f64, &str), below: (f64, &str)) -> Option<f64> {
+    let quotient = match better(look, name, above.1)? {
         Better::Lower => above.0 / below.0,
         Better::Higher => below.0 / above.0,
     };
@@ -90,18 +196,21 @@ fn ratio(look: &Look<'_>, first: Place<'_>, second: Place<'_>) -> Option<f64> {
 
 /// The worst of the numbers in one place against their mean.
 fn worst_over_mean(look: &Look<'_>, place: Place<'_>) -> Option<f64> {
-    let (mean, unit) = mean(look, place)?;
+    let (mean, unit) = mean(look, place, None)?;
     let values = meant(look, place)
-        .filter(|(_, other)| *other == unit)
-        .map(|(value, _)| value);
+        .filter(|(_, _, other)| *other == unit)
+        .map(|(_, value, _)| value);
     match better(look, place.0, unit)? {
         Better::Lower => values.reduce(f64::max).map(|worst| worst / mean),
         Better::Higher => values.reduce(f64::min).map(|worst| mean / worst),
     }
 }
 
-/// The numbers in one place, with their units; times all in nanoseconds.
-fn meant<'a>(look: &Look<'a>, place: Place<'_>) -> impl Iterator<Item = (f64, &'a str)> {
+/// The numbers in one place, with their parts and units; times all in nanoseconds.
+fn meant<'a>(
+    look: &Look<'a>,
+    place: Place<'_>,
+) -> impl Iterator<Item = (Option<&'a str>, f64, &'a str)> {
     let (name, arm, instances) = place;
     let numbers = look.publication.numbers.iter();
     numbers
@@ -109,22 +218,29 @@ fn meant<'a>(look: &Look<'a>, place: Place<'_>) -> impl Iterator<Item = (f64, &'
             number.quantity.as_deref() == Some(name)
                 && number.arm.as_deref() == Some(arm)
                 && number.over.is_none()
+                && number.step.is_none()
                 && number.instances == instances
         })
         .map(|number| {
             let (value, unit) = number.meant();
-            match unit {
+            let (value, unit) = match unit {
                 "s" => (value * 1e9, "ns"),
                 "ms" => (value * 1e6, "ns"),
                 "us" => (value * 1e3, "ns"),
                 _ => (value, unit),
-            }
+            };
+            (number.part.as_deref(), value, unit)
         })
 }
 
-/// The mean of the numbers in one place, and their unit; `None` if there is none, or not in one unit.
-fn mean<'a>(look: &Look<'a>, place: Place<'_>) -> Option<(f64, &'a str)> {
-    let meant: Vec<(f64, &str)> = meant(look, place).collect();
+/// The mean of the numbers in one place, or of one part of it, and their unit; `None` if there is none, or not in one
+/// unit.
+fn mean<'a>(look: &Look<'a>, place: Place<'_>, part: Option<&str>) -> Option<(f64, &'a str)> {
+    let is_meant = |of: Option<&str>| part.is_none() || of == part;
+    let meant: Vec<(f64, &str)> = meant(look, place)
+        .filter(|(of, ..)| is_meant(*of))
+        .map(|(_, value, unit)| (value, unit))
+        .collect();
     let unit = meant.first()?.1;
     let sum: f64 = meant.iter().map(|(value, _)| value).sum();
     let is_one_unit = meant.iter().all(|(_, other)| *other == unit);

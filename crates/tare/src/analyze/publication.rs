@@ -6,12 +6,13 @@
 //! What it cannot see: whether the two are comparable; the report says on what each was measured.
 
 use tare_model::LayoutKind;
+use tare_model::course::{DossierCourse, PublishedCourse};
 use tare_model::dossier::{
     Dossier, DossierLayout, DossierLayoutRow, DossierLayoutValue, DossierMistake, DossierNote,
     DossierPublication, DossierPublished,
 };
 use tare_model::publication::{
-    FigureKind, LayoutColumn, NoCounterpart, Publication, PublishedNumber,
+    FigureKind, LayoutColumn, NoCounterpart, Publication, PublishedNumber, Quantity,
 };
 
 use super::rule::Look;
@@ -84,7 +85,9 @@ fn heading(look: &Look<'_>, column: &LayoutColumn) -> String {
 fn row(look: &Look<'_>, name: &str, columns: &[LayoutColumn]) -> DossierLayoutRow {
     let quantity = look.quantity(name);
     let metric = quantity.map_or("", |quantity| quantity.metric.as_str());
-    let mut unit = unit_of(metric).unwrap_or_default().to_owned();
+    let given = quantity.and_then(|quantity| quantity.unit.as_deref());
+    let unit_of_row = given.or_else(|| unit_of(metric));
+    let mut unit = unit_of_row.unwrap_or_default().to_owned();
     let values = columns
         .iter()
         .map(|column| {
@@ -98,7 +101,7 @@ fn row(look: &Look<'_>, name: &str, columns: &[LayoutColumn]) -> DossierLayoutRo
             let here = match &column.over {
                 None => look
                     .value(name, &column.arm, column.instances)
-                    .map(|(span, cell)| (span, cell.unit.clone())),
+                    .map(|(span, cell)| (span, look.unit(name, cell))),
                 Some(over) => look
                     .between(
                         (name, &column.arm, column.instances),
@@ -117,14 +120,25 @@ fn row(look: &Look<'_>, name: &str, columns: &[LayoutColumn]) -> DossierLayoutRo
                 None => look.range(name, &column.arm, column.instances),
                 Some(_) => None,
             };
+            // Where the publication tells instances apart, so does this.
+            let n_parts = numbers.iter().filter(|it| it.part.is_some()).count();
+            let each = if n_parts > 1 && column.over.is_none() {
+                look.each(name, &column.arm, column.instances)
+            } else {
+                Vec::new()
+            };
             DossierLayoutValue {
                 here,
                 reason,
                 published: numbers.iter().map(|number| number.shown()).collect(),
                 range,
+                each,
                 printed: numbers
                     .iter()
-                    .filter_map(|number| in_unit(number.meant(), &unit))
+                    .filter_map(|number| match &column.over {
+                        Some(over) => number.cost_over(&column.arm, over),
+                        None => in_unit(number.meant(), &unit),
+                    })
                     .collect(),
             }
         })
@@ -134,6 +148,50 @@ fn row(look: &Look<'_>, name: &str, columns: &[LayoutColumn]) -> DossierLayoutRo
         unit,
         values,
     }
+}
+
+/// What was published of the ways of such trials from beginning to end, an entry for each arm and place.
+pub(super) fn published_course(
+    publication: &Publication,
+    course: &DossierCourse,
+) -> Vec<PublishedCourse> {
+    let is_of = |quantity: &&Quantity| {
+        quantity.metric == course.metric
+            && course.params.covers(&quantity.params)
+            && quantity
+                .path
+                .as_ref()
+                .is_none_or(|path| course.path.is_some_and(|own| own.name() == path))
+    };
+    let names: Vec<&str> = publication
+        .quantities
+        .iter()
+        .filter(is_of)
+        .map(|quantity| quantity.name.as_str())
+        .collect();
+    let mut found: Vec<PublishedCourse> = Vec::new();
+    for number in &publication.numbers {
+        let name = number.quantity.as_deref();
+        let value = in_unit(number.meant(), &course.unit);
+        let (Some(step), Some(arm), Some(value), true) = (
+            number.step,
+            &number.arm,
+            value,
+            name.is_some_and(|name| names.contains(&name)),
+        ) else {
+            continue;
+        };
+        let mut known = found.iter_mut();
+        match known.find(|it| it.arm == *arm && it.at == number.at) {
+            Some(known) => known.points.push([step, value]),
+            None => found.push(PublishedCourse {
+                arm: arm.clone(),
+                at: number.at.clone(),
+                points: vec![[step, value]],
+            }),
+        }
+    }
+    found
 }
 
 /// The unit of a metric; `None` where no workload has it.
@@ -155,8 +213,8 @@ fn in_unit((value, unit): (f64, &str), wanted: &str) -> Option<f64> {
         "MB/s" => (1e6, "B/s"),
         "GB/s" => (1e9, "B/s"),
         "MiB/s" => (f64::from(1 << 20), "B/s"),
-        "Mbit/s" => (1e6 / 8.0, "B/s"),
-        "Gbit/s" | "Gb/s" => (1e9 / 8.0, "B/s"),
+        "Mbit/s" | "Mbits/sec" => (1e6 / 8.0, "B/s"),
+        "Gbit/s" | "Gb/s" | "Gbits/sec" => (1e9 / 8.0, "B/s"),
         "k op/s" => (1e3, "op/s"),
         "events/s" | "bogo ops/s" => (1.0, "op/s"),
         "GFlops" | "GFLOPS" | "GUPS" => (1e9, "op/s"),
@@ -212,6 +270,55 @@ fn others(publication: &Publication) -> Vec<DossierPublished> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn steps_of_a_published_trial_stand_beside_the_course_of_the_same_metric_and_path() {
+        let publication: Publication = toml::from_str(
+            r#"
+title = "t"
+where = "w"
+machine = "m"
+number = [
+  { printed = "2", value = 2.0, unit = "s", at = "a", quantity = "q", arm = "docker", step = 1.0, without = "step" },
+  { printed = "3", value = 3.0, unit = "s", at = "a", quantity = "q", arm = "docker", step = 2.0, without = "step" },
+  { printed = "4", value = 4.0, unit = "s", at = "a", quantity = "q", arm = "host", step = 1.0, without = "step" },
+  { printed = "5", value = 5.0, unit = "B", at = "a", quantity = "q", arm = "host", step = 2.0, without = "step" },
+  { printed = "6", value = 6.0, unit = "s", at = "a", quantity = "q", arm = "host" },
+]
+[[quantity]]
+name = "q"
+label = "Q"
+metric = "net.ping.time"
+path = "arm→arm"
+"#,
+        )
+        .unwrap();
+        let course = |path| DossierCourse {
+            workload: "ping".into(),
+            params: tare_model::Params::new(),
+            path: Some(path),
+            metric: "net.ping.time".into(),
+            unit: "ns".into(),
+            axis: "request".into(),
+            arms: Vec::new(),
+            published: Vec::new(),
+        };
+        let found = published_course(&publication, &course(tare_model::Path::ArmToArm));
+        let points: Vec<(&str, &[[f64; 2]])> = found
+            .iter()
+            .map(|it| (it.arm.as_str(), it.points.as_slice()))
+            .collect();
+        // A number in another kind of unit is no step of these, and neither is one without a step.
+        assert_eq!(
+            points,
+            [
+                ("docker", [[1.0, 2e9], [2.0, 3e9]].as_slice()),
+                ("host", [[1.0, 4e9]].as_slice()),
+            ]
+        );
+        let other = published_course(&publication, &course(tare_model::Path::HostToArm));
+        assert!(other.is_empty());
+    }
 
     #[test]
     fn published_values_are_told_in_the_metrics_unit_or_not_at_all() {

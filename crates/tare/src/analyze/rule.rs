@@ -1,51 +1,20 @@
-//! What a rule of a publication's needs: where a value stands in the dossier, what ratio is made of two of them, and
-//! how several ratios come out.
+//! What a rule of a publication's needs: where a value stands in the dossier, and what ratio is made of two of them.
 //!
 //! A ratio against the baseline is the cell's own paired interval, and one of several instances to one alone is that
 //! of the series, paired by block. Other ratios are made of the two values' intervals, lower end over upper end and
 //! upper over lower: wider than a paired interval would be, so a verdict from it is on the safe side. What is no interval
 //! but a range of few blocks, and a cell whose two sides cannot be compared, decide nothing.
 
+use tare_model::Better;
 use tare_model::dossier::{ConcurrencyPoint, Dossier, DossierCell, Span};
 use tare_model::facts::emulation;
-use tare_model::publication::{INSTANCES, Publication, Quantity, Rule};
-use tare_model::{Better, ClaimVerdict};
+use tare_model::publication::{INSTANCES, Publication, Quantity, Rule, Several};
 
 use super::beside::is_same_metric;
 use super::cell::counted;
 use super::diagnostics::{DIFFERENT_TOOL, EMULATED};
 use super::flag::THROTTLED;
 use super::{FEWEST_BLOCKS, LEVEL};
-
-/// How a rule about several ratios comes out.
-pub(super) fn of_several(rule: &Rule, holds: usize, fails: usize, n: usize) -> ClaimVerdict {
-    match rule {
-        Rule::All(_) if fails > 0 => ClaimVerdict::Fails,
-        Rule::All(_) if holds == n => ClaimVerdict::Holds,
-        Rule::Most(_) if 2 * holds > n => ClaimVerdict::Holds,
-        Rule::Most(_) if 2 * fails >= n => ClaimVerdict::Fails,
-        _ => ClaimVerdict::Undecided,
-    }
-}
-
-/// Three significant digits.
-pub(super) fn three(value: f64) -> String {
-    let places = if value > 0.0 {
-        (2 - value.log10().floor() as i32).clamp(0, 6) as usize
-    } else {
-        0
-    };
-    format!("{value:.places$}")
-}
-
-/// Bounds in words.
-pub(super) fn wanted((low, high): (f64, f64)) -> String {
-    match (low > 0.0, high.is_finite()) {
-        (true, true) => format!("between {low} and {high}"),
-        (true, false) => format!("at least {low}"),
-        (false, _) => format!("at most {high}"),
-    }
-}
 
 /// Whether a ratio is one of two arms, or of two numbers of the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,8 +147,31 @@ impl Look<'_> {
         } else {
             cell.env
         };
-        span.map(|span| (self.as_published(name, span, cell), cell))
-            .ok_or_else(|| self.why(name, arm, instances))
+        let span = span.ok_or_else(|| self.why(name, arm, instances))?;
+        self.as_published(name, span, cell)
+            .map(|span| (span, cell))
+            .ok_or_else(|| "a value is not above 0".to_owned())
+    }
+
+    /// What each of several instances took; nothing where they are counted together.
+    pub(super) fn each(&self, name: &str, arm: &str, instances: u32) -> Vec<Span> {
+        let is_of_all = self.quantity(name).is_some_and(Quantity::is_of_all);
+        let found = self.cell(name, arm, instances);
+        let (Some(cell), false) = (found, is_of_all) else {
+            return Vec::new();
+        };
+        let each = self.any_point(name, arm, instances).map(|it| &it.each);
+        let spans = each.into_iter().flatten();
+        let shown: Option<Vec<Span>> = spans
+            .map(|span| self.as_published(name, *span, cell))
+            .collect();
+        shown.unwrap_or_default()
+    }
+
+    /// The unit in which the values of a quantity are told.
+    pub(super) fn unit(&self, name: &str, cell: &DossierCell) -> String {
+        let unit = self.quantity(name).and_then(|found| found.unit.as_ref());
+        unit.unwrap_or(&cell.unit).clone()
     }
 
     /// The least and the greatest value of a block in one arm.
@@ -192,16 +184,18 @@ impl Look<'_> {
                 (low.min(value), high.max(value))
             });
         let range = Span::new(least, least, most);
-        (least <= most).then(|| {
-            let range = self.as_published(name, range, cell);
-            [range.low, range.high]
-        })
+        let range = self.as_published(name, range, cell)?;
+        (least <= most).then_some([range.low, range.high])
     }
 
-    /// The value as the publication counts it: a whole file where the metric is a line.
-    fn as_published(&self, name: &str, span: Span, cell: &DossierCell) -> Span {
-        let names = self.quantity(name).map_or(&[][..], |found| &found.times);
-        let times: f64 = names
+    /// The value as the publication counts it: a whole file where the metric is a line, operations by the time where the
+    /// metric is the time of one. `None` where nothing can be divided by it.
+    fn as_published(&self, name: &str, span: Span, cell: &DossierCell) -> Option<Span> {
+        let Some(quantity) = self.quantity(name) else {
+            return Some(span);
+        };
+        let times: f64 = quantity
+            .times
             .iter()
             .filter_map(|name| match name.as_str() {
                 INSTANCES => Some(i64::from(cell.instances)),
@@ -209,12 +203,20 @@ impl Look<'_> {
             })
             .map(|count| count as f64)
             .product();
-        Span {
-            point: span.point * times,
-            low: span.low * times,
-            high: span.high * times,
+        let factor = quantity.factor.unwrap_or(1.0);
+        let (point, low, high) = if quantity.inverse {
+            let of = |value: f64| factor / (value * times);
+            (of(span.point), of(span.high), of(span.low))
+        } else {
+            let of = |value: f64| value * times * factor;
+            (of(span.point), of(span.low), of(span.high))
+        };
+        (!quantity.inverse || span.low > 0.0).then_some(Span {
+            point,
+            low,
+            high,
             level: span.level,
-        }
+        })
     }
 
     /// What one value costs against another one, in the same or in another arm.
@@ -240,8 +242,13 @@ impl Look<'_> {
                 ));
             }
         }
-        quotient(&above, &below, cell.better == Better::Higher)
-            .ok_or_else(|| "a value is not above 0".to_owned())
+        let is_inverse = self.quantity(first.0).is_some_and(|it| it.inverse);
+        quotient(
+            &above,
+            &below,
+            (cell.better == Better::Higher) != is_inverse,
+        )
+        .ok_or_else(|| "a value is not above 0".to_owned())
     }
 
     /// How much more an instance takes with others than alone, paired by block, or all of them together where that is
@@ -266,6 +273,13 @@ impl Look<'_> {
 
     /// What a series of instances says of this many.
     fn point(&self, name: &str, arm: &str, instances: u32) -> Option<&ConcurrencyPoint> {
+        let is_enough = |n_blocks: u32| n_blocks as usize >= super::FEWEST_BLOCKS;
+        self.any_point(name, arm, instances)
+            .filter(|point| is_enough(point.n_blocks))
+    }
+
+    /// The same of however few blocks.
+    fn any_point(&self, name: &str, arm: &str, instances: u32) -> Option<&ConcurrencyPoint> {
         let quantity = self.quantity(name)?;
         let mut series = self.dossier.concurrency.iter();
         let series = series.find(|series| {
@@ -334,7 +348,7 @@ impl Look<'_> {
     }
 
     /// What an arm costs against another one, or against the baseline.
-    pub(super) fn cost_against(
+    fn cost_against(
         &self,
         name: &str,
         arm: &str,
@@ -347,8 +361,33 @@ impl Look<'_> {
         }
     }
 
+    /// How much more several instances take than one alone.
+    fn growth(&self, name: &str, arm: &str, instances: u32) -> Result<Span, String> {
+        if let Some(cell) = self.cell(name, arm, instances) {
+            self.genuine(cell, arm, Sides::OneArm)?;
+        }
+        match self.stretch(name, arm, instances) {
+            Some(stretch) => stretch,
+            None => self.between((name, arm, instances), (name, arm, 1)),
+        }
+    }
+
+    /// One of the ratios that a rule about several counts.
+    pub(super) fn one_of(&self, name: &str, several: &Several) -> Result<Span, String> {
+        let (arm, instances) = (several.arm.as_str(), several.instances);
+        if several.alone {
+            return self.growth(name, arm, instances);
+        }
+        self.cost_against(name, arm, several.other.as_deref(), instances)
+    }
+
     /// The instance that fares worst against the mean of all, each by its own interval.
     fn worst_over_mean(&self, name: &str, arm: &str, instances: u32) -> Result<Span, String> {
+        if instances == 1 {
+            return Err(format!(
+                "one program ran in `{arm}`, and no second one that it could be held against"
+            ));
+        }
         let cell = self
             .cell(name, arm, instances)
             .ok_or_else(|| self.why(name, arm, instances))?;
@@ -376,24 +415,19 @@ impl Look<'_> {
                 arm,
                 instances,
                 ..
-            } => {
-                if let Some(cell) = self.cell(quantity, arm, *instances) {
-                    self.genuine(cell, arm, Sides::OneArm)?;
-                }
-                match self.stretch(quantity, arm, *instances) {
-                    Some(stretch) => stretch,
-                    None => self.between((quantity, arm, *instances), (quantity, arm, 1)),
-                }
-            }
+            } => self.growth(quantity, arm, *instances),
             Rule::Costs {
                 quantity,
                 to,
+                instances,
+                to_instances,
                 arm,
                 other,
                 ..
             } => {
-                let above = self.cost_against(quantity, arm, other.as_deref(), 1)?;
-                let below = self.cost_against(to, arm, other.as_deref(), 1)?;
+                let cost = |name, n| self.cost_against(name, arm, other.as_deref(), n);
+                let above = cost(quantity, *instances)?;
+                let below = cost(to, *to_instances)?;
                 quotient(&above, &below, false).ok_or_else(|| "a cost is not above 0".to_owned())
             }
             Rule::Even {
@@ -476,13 +510,5 @@ quantity = [
             told,
             "`start-up` ran in `container` and told nothing of “Stopped”"
         );
-    }
-
-    #[test]
-    fn numbers_of_a_claim_have_three_digits() {
-        assert_eq!(three(44.617), "44.6");
-        assert_eq!(three(1.0), "1.00");
-        assert_eq!(three(1234.5), "1234");
-        assert_eq!(three(0.01234), "0.0123");
     }
 }

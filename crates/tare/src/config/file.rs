@@ -35,9 +35,13 @@ pub(super) struct PublicationOf {
     /// In place of that study's own.
     #[serde(default)]
     pub(super) deviations: Vec<String>,
-    /// In place of that study's own of the same names: what else tells the quantity here.
+    /// In place of that study's own of the same names: what else tells the quantity here. Others are those that its
+    /// numbers name and it does not measure.
     #[serde(default, rename = "quantity")]
     pub(super) quantities: Vec<tare_model::publication::Quantity>,
+    /// In place of that study's own of the same titles, and besides them.
+    #[serde(default, rename = "table")]
+    pub(super) tables: Vec<tare_model::publication::Layout>,
 }
 
 #[derive(Debug, Default, Deserialize)]

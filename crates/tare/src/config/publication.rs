@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use tare_model::publication::INSTANCES;
+use tare_model::publication::{INSTANCES, Quantity, unfolded};
 use tare_model::study::A_PRIME;
 use tare_model::{ArmSpec, Publication, WorkloadSpec};
 
@@ -14,6 +14,9 @@ use super::file::{PublicationOf, StudyFile};
 use super::{Adjustments, builtin, file};
 use crate::suggest;
 use crate::workload;
+
+#[cfg(test)]
+mod tests;
 
 /// A name that does not exist, for the caret, and what is wrong with it.
 struct Problem {
@@ -40,7 +43,7 @@ pub(super) fn of(
 ) -> Result<Option<Publication>, StudyError> {
     let (given, place) = match (&file.publication, &file.publication_of) {
         (None, None) => return Ok(None),
-        (Some(given), None) => (Ok(given.get_ref().clone()), given.span()),
+        (Some(given), None) => (Ok(given.get_ref().clone().unfolded()), given.span()),
         (None, Some(of)) => (taken_over(of.get_ref()), of.span()),
         (Some(_), Some(of)) => {
             return Err(source.error(
@@ -50,9 +53,19 @@ pub(super) fn of(
             ));
         }
     };
+    let is_whole = adjustments.environments.is_empty() && adjustments.workloads.is_empty();
+    let measured = Measured {
+        arms,
+        workloads,
+        wanted: match &file.publication_of {
+            _ if !is_whole => Wanted::Nothing,
+            Some(of) => Wanted::Of(of.get_ref()),
+            None => Wanted::Everything,
+        },
+    };
     given
         .and_then(|given| {
-            check(&given, arms, workloads, adjustments)?;
+            check(&given, &measured)?;
             Ok(Some(given))
         })
         .map_err(|found| {
@@ -72,7 +85,54 @@ pub(super) fn of(
         })
 }
 
-/// The publication of a built-in study, with other deviations, and quantities that are measured otherwise.
+/// What a study measures, and what of its publication it must measure.
+struct Measured<'a> {
+    arms: &'a [ArmSpec],
+    workloads: &'a [WorkloadSpec],
+    wanted: Wanted<'a>,
+}
+
+/// What of its publication a study must measure: what is not measured is said not to be, so a name of it is a mistake
+/// only where somebody wrote it for this study.
+enum Wanted<'a> {
+    /// Its own publication.
+    Everything,
+    /// That of another study: what it says itself of it.
+    Of(&'a PublicationOf),
+    /// With arms or workloads chosen on the command line.
+    Nothing,
+}
+
+impl Wanted<'_> {
+    fn has_quantity(&self, name: &str) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Of(of) => own(of).any(|own| own.name == name),
+            Self::Nothing => false,
+        }
+    }
+
+    /// The arms that the study must have.
+    fn arms<'b>(&'b self, publication: &'b Publication) -> Vec<&'b str> {
+        match self {
+            Self::Everything => wanted(publication).1,
+            Self::Of(of) => {
+                let columns = of.tables.iter().flat_map(|table| &table.columns);
+                let arms = columns.flat_map(|it| std::iter::once(&it.arm).chain(&it.over));
+                arms.map(String::as_str).collect()
+            }
+            Self::Nothing => Vec::new(),
+        }
+    }
+}
+
+/// The quantities that a study says itself of another study's publication.
+fn own(of: &PublicationOf) -> impl Iterator<Item = Quantity> {
+    of.quantities.iter().flat_map(unfolded)
+}
+
+/// The publication of a built-in study, with other deviations, with quantities that are measured otherwise or are
+/// measured here only, and with other tables.
 fn taken_over(of: &PublicationOf) -> Result<Publication, Problem> {
     let known = || {
         builtin::STUDIES
@@ -86,35 +146,41 @@ fn taken_over(of: &PublicationOf) -> Result<Publication, Problem> {
     };
     let study = builtin::find(&of.study).ok_or_else(none)?;
     let read = file::read(study.id, study.text).map_err(|_| none())?;
-    let mut publication = read.publication.ok_or_else(none)?.into_inner();
-    for given in &of.quantities {
-        let mut own = publication.quantities.iter_mut();
-        let Some(replaced) = own.find(|it| it.name == given.name) else {
+    let mut publication = read.publication.ok_or_else(none)?.into_inner().unfolded();
+    let named: BTreeSet<String> = publication
+        .numbers
+        .iter()
+        .filter_map(|number| number.quantity.clone())
+        .collect();
+    let owned: Vec<Quantity> = own(of).collect();
+    unique("quantities", owned.iter().map(|it| it.name.as_str()))?;
+    for given in owned {
+        let mut theirs = publication.quantities.iter_mut();
+        if let Some(replaced) = theirs.find(|it| it.name == given.name) {
+            *replaced = given;
+        } else if named.contains(&given.name) {
+            publication.quantities.push(given);
+        } else {
             let known = publication.quantities.iter().map(|it| it.name.clone());
+            let known: BTreeSet<String> = known.chain(named.iter().cloned()).collect();
             let wrong = format!("`{}` has no quantity `{}`", of.study, given.name);
             return Err(problem(&given.name, wrong, known));
-        };
-        replaced.clone_from(given);
+        }
     }
-    unique(
-        "quantities",
-        of.quantities.iter().map(|it| it.name.as_str()),
-    )?;
+    let is_replaced = |title: &str| of.tables.iter().any(|table| table.title == title);
+    publication
+        .tables
+        .retain(|table| !is_replaced(&table.title));
+    publication.tables.splice(0..0, of.tables.iter().cloned());
+    publication.unfold_names(&of.quantities);
     Ok(Publication {
         deviations: of.deviations.clone(),
         ..publication
     })
 }
 
-/// Checks the names of quantities, metrics, arms and claims. With arms or workloads chosen on the command line,
-/// names of others are no mistake: what is not measured is said not to be.
-fn check(
-    publication: &Publication,
-    arms: &[ArmSpec],
-    workloads: &[WorkloadSpec],
-    adjustments: &Adjustments,
-) -> Result<(), Problem> {
-    let is_whole = adjustments.environments.is_empty() && adjustments.workloads.is_empty();
+/// Checks the names of quantities, metrics, arms and claims.
+fn check(publication: &Publication, measured: &Measured<'_>) -> Result<(), Problem> {
     let names: BTreeSet<&str> = publication
         .quantities
         .iter()
@@ -122,10 +188,9 @@ fn check(
         .collect();
     let quantities = publication.quantities.iter().map(|it| it.name.as_str());
     unique("quantities", quantities)?;
-    if is_whole {
-        for quantity in &publication.quantities {
-            metric(quantity, workloads)?;
-        }
+    for quantity in &publication.quantities {
+        conversion(quantity)?;
+        metric(quantity, measured)?;
     }
     unique("claims", publication.claims.iter().map(|it| it.id.as_str()))?;
     for claim in &publication.claims {
@@ -138,23 +203,58 @@ fn check(
             return Err(problem(&claim.id, wrong, []));
         }
     }
-    if let Some(number) = publication.numbers.iter().find(|it| !it.value.is_finite()) {
-        let wrong = format!("the value of `{}` is not finite", number.printed);
-        return Err(problem(&number.printed, wrong, []));
+    let mut shares = publication.claims.iter().filter_map(|claim| {
+        let share = claim.rule.several()?.share?;
+        (!(0.5..1.0).contains(&share)).then_some(claim)
+    });
+    if let Some(claim) = shares.next() {
+        let wrong = format!(
+            "the share of `{}` is not at least a half and below 1",
+            claim.id
+        );
+        return Err(problem(&claim.id, wrong, []));
     }
-    let (wanted, wanted_arms) = wanted(publication);
+    for number in &publication.numbers {
+        let [low, high] = number.interval.unwrap_or([number.value; 2]);
+        if !(number.value.is_finite() && (low..=high).contains(&number.value)) {
+            let wrong = format!(
+                "the value of `{}` is not finite, or not within its interval",
+                number.printed
+            );
+            return Err(problem(&number.printed, wrong, []));
+        }
+    }
+    let (wanted, _) = wanted(publication);
     if let Some(name) = wanted.into_iter().find(|name| !names.contains(name)) {
         let known = names.iter().map(|name| (*name).to_owned());
         let wrong = format!("the publication has no quantity `{name}`");
         return Err(problem(name, wrong, known));
     }
-    let is_arm = |name: &str| arms.iter().any(|arm| arm.id.as_str() == name);
-    let mut wanted_arms = wanted_arms.into_iter();
-    if let Some(name) = wanted_arms.find(|name| is_whole && !is_arm(name)) {
-        let known = arms.iter().map(|arm| arm.id.to_string());
+    let is_arm = |name: &str| measured.arms.iter().any(|arm| arm.id.as_str() == name);
+    let mut wanted_arms = measured.wanted.arms(publication).into_iter();
+    if let Some(name) = wanted_arms.find(|name| !is_arm(name)) {
+        let known = measured.arms.iter().map(|arm| arm.id.to_string());
         let wrong =
             format!("the publication speaks of an arm `{name}`, which the study does not have");
         return Err(problem(name, wrong, known.filter(|arm| arm != A_PRIME)));
+    }
+    Ok(())
+}
+
+/// Whether what makes the publication's quantity of a metric makes a number of it.
+fn conversion(quantity: &Quantity) -> Result<(), Problem> {
+    let wrong = |text: &str| {
+        let text = format!("`{}` {text}", quantity.name);
+        Err(problem(&quantity.name, text, []))
+    };
+    let is_positive = |factor: f64| factor.is_finite() && factor > 0.0;
+    if quantity.factor.is_some_and(|factor| !is_positive(factor)) {
+        return wrong("has a factor that is no number above 0");
+    }
+    if quantity.inverse && (quantity.factor.is_none() || quantity.unit.is_none()) {
+        return wrong(
+            "is inverse, which needs a `factor` to be divided by the metric and the `unit` that comes of it",
+        );
     }
     Ok(())
 }
@@ -190,17 +290,19 @@ fn wanted(publication: &Publication) -> (Vec<&str>, Vec<&str>) {
         arms.extend(claim.rule.arms());
     }
     for number in &publication.numbers {
-        quantities.extend(number.quantity.as_deref());
+        // What is not measured may have the name that another study measures it by.
+        let is_measured = number.without.is_none();
+        quantities.extend(number.quantity.as_deref().filter(|_| is_measured));
         arms.extend(number.arm.as_deref());
         arms.extend(number.over.as_deref());
     }
     (quantities, arms)
 }
 
-fn metric(
-    quantity: &tare_model::publication::Quantity,
-    workloads: &[WorkloadSpec],
-) -> Result<(), Problem> {
+/// Whether one workload of the study, and no second one, has the metric of a quantity.
+fn metric(quantity: &Quantity, measured: &Measured<'_>) -> Result<(), Problem> {
+    let workloads = measured.workloads;
+    let is_wanted = measured.wanted.has_quantity(&quantity.name);
     let metrics = |spec: &WorkloadSpec| {
         workload::find(spec.id.as_str()).map_or(&[][..], |found| found.metrics())
     };
@@ -208,7 +310,7 @@ fn metric(
         .iter()
         .filter(|spec| metrics(spec).iter().any(|it| it.id == quantity.metric))
         .collect();
-    if with_metric.is_empty() {
+    if with_metric.is_empty() && is_wanted {
         let known = workloads
             .iter()
             .flat_map(|spec| metrics(spec).iter().map(|it| it.id.to_owned()));
@@ -237,6 +339,9 @@ fn metric(
         if !is_known {
             meant.push(spec);
         }
+    }
+    if meant.is_empty() && !is_wanted || matches!(measured.wanted, Wanted::Nothing) {
+        return Ok(());
     }
     if let [one] = meant.as_slice() {
         let mut counts = quantity.times.iter();

@@ -15,6 +15,8 @@ use super::number::{Digits, Scale, decimals_of_value, glance, scales_for};
 use super::terminal::harmless;
 use super::words::{self, Names};
 
+mod published;
+
 /// The files for a paper.
 pub static LATEX: Format = Format::new(
     "latex",
@@ -28,21 +30,28 @@ fn make(material: &Material<'_>) -> Made {
         name: name.to_owned(),
         content: content.into_bytes(),
     };
-    Made::Files(vec![
+    let mut files = vec![
         file("report.tex", document(dossier)),
         file("costs.tex", tables(dossier)),
         file("method.tex", method(dossier)),
         file("references.bib", references()),
-    ])
+    ];
+    files.extend(published::file(dossier).map(|text| file("published.tex", text)));
+    Made::Files(files)
 }
 
 fn document(dossier: &Dossier) -> String {
     format!(
-        "\\documentclass{{article}}\n\\usepackage[T1]{{fontenc}}\n\\usepackage[margin=2.5cm]{{geometry}}\n\\usepackage{{textcomp,array,booktabs,longtable,siunitx}}\n\\DeclareSIUnit\\operation{{op}}\n\\title{{{}}}\n\\author{{Tare {}, run {}}}\n\\date{{{}}}\n\\begin{{document}}\n\\maketitle\n\\input{{costs}}\n\\input{{method}}\n\\bibliographystyle{{plain}}\n\\bibliography{{references}}\n\\end{{document}}\n",
+        "\\documentclass{{article}}\n\\usepackage[T1]{{fontenc}}\n\\usepackage[margin=2.5cm]{{geometry}}\n\\usepackage{{textcomp,array,booktabs,longtable,siunitx}}\n\\DeclareSIUnit\\operation{{op}}\n\\title{{{}}}\n\\author{{Tare {}, run {}}}\n\\date{{{}}}\n\\begin{{document}}\n\\maketitle\n\\input{{costs}}\n{}\\input{{method}}\n\\bibliographystyle{{plain}}\n\\bibliography{{references}}\n\\end{{document}}\n",
         escaped(&dossier.study.title),
         escaped(&dossier.tare),
         escaped(&dossier.run),
-        escaped(&dossier.started)
+        escaped(&dossier.started),
+        if published::file(dossier).is_some() {
+            "\\input{published}\n"
+        } else {
+            ""
+        }
     )
 }
 

@@ -17,6 +17,8 @@ use super::number::{glance, typical};
 use super::terminal::{NO_BREAK, added, applied_told, base, both, harmless};
 use super::words::{self, Names};
 
+mod published;
+
 /// The summary.
 pub static MARKDOWN: Format = Format::new(
     "markdown",
@@ -73,6 +75,7 @@ fn summary(dossier: &Dossier) -> String {
         out.push_str("Nothing was compared.\n\n");
     }
     findings(&mut out, dossier);
+    published::draw(&mut out, dossier);
     missing(&mut out, dossier);
     let _ = writeln!(out, "{}\n", escaped(&answer::trust(dossier)));
     let _ = writeln!(

@@ -20,6 +20,7 @@ mod method;
 mod number;
 pub mod parquet;
 pub mod png;
+mod published;
 mod shift;
 pub mod svg;
 pub mod terminal;

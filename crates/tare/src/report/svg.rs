@@ -25,6 +25,7 @@ mod sweep;
 
 pub(super) use course::{figures as courses, place_told, title as course_title};
 pub use published::figures;
+pub(super) use sweep::of_parameters as sweeps;
 
 /// The figures.
 pub static SVG: Format = Format::new(

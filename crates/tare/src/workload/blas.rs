@@ -212,6 +212,7 @@ mod tests {
             include_str!("blas_common.py"),
             include_str!("blas_inverse.py"),
             include_str!("blas_matrices.py"),
+            include_str!("blas_together.py"),
         ] {
             for placeholder in tare_model::command::PLACEHOLDERS {
                 assert!(!script.contains(placeholder), "{placeholder}");

@@ -1,7 +1,7 @@
 //! `iperf3`: the stream of iperf3 between two ends, read from its JSON.
 //!
 //! The first metric is what the receiver got, over the receiver's time: what the sender gave to its own kernel is
-//! more. The client tells every tenth of a second, which is the trial's course. The server takes one test and ends (`-1`), so that nothing is left of a trial.
+//! more, and a metric of its own. The client tells every tenth of a second, which is the trial's course. The server takes one test and ends (`-1`), so that nothing is left of a trial.
 //! Exit status 0 is no success here: with `-J` some versions fail with status 0 and say so under `error`.
 //! What it cannot see: which way packets really take; and whether a processor was the limit, which iperf3's
 //! own shares of processor time suggest where both ends are one machine.
@@ -46,6 +46,8 @@ impl Workload for Iperf3 {
         "net.iperf3-least.throughput", BytePerSecond, Higher, Network:
             "Bytes per second in the slowest tenth of a second of a trial, at the client's end; 0 where nothing went in one.";
         "net.iperf3-resent.count", Count, Lower, Network: "Segments that the sender's system sent again, of all streams together; not told of UDP.";
+        "net.iperf3-sent.throughput", BytePerSecond, Higher, Network:
+            "Bytes that the senders of all streams gave to their system per second, over their own time.";
     }
 
     fn paths(&self) -> &'static [Path] {
@@ -105,7 +107,8 @@ impl Workload for Iperf3 {
         let least = test.rates.iter().copied().reduce(f64::min);
         let throughput = vec![test.received.bytes_per_s];
         let mut samples = vec![command_output::sample(&self.metrics()[0], throughput)?];
-        for (metric, value) in self.metrics()[1..].iter().zip([least, test.retransmits]) {
+        let rest = [least, test.retransmits, Some(test.sent.bytes_per_s)];
+        for (metric, value) in self.metrics()[1..].iter().zip(rest) {
             if let Some(value) = value {
                 samples.push(command_output::sample_or_nothing(metric, vec![value])?);
             }

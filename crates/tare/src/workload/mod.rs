@@ -46,6 +46,7 @@ pub mod benchmark_dotnet;
 mod blas;
 pub mod blas_inverse;
 pub mod blas_matrices;
+pub mod blas_together;
 pub mod command;
 pub mod command_output;
 pub mod copy_up;
@@ -93,6 +94,7 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &benchmark_dotnet::BenchmarkDotnet,
     &blas_inverse::ENTRY,
     &blas_matrices::ENTRY,
+    &blas_together::ENTRY,
     &chase::ENTRY,
     &clock::ENTRY,
     &command::AnyCommand,

@@ -105,6 +105,12 @@ pub(crate) fn with_series() -> Dossier {
     Crowd::with(|crowd| crowd.numbers = vec![1, 2, 3, 4, 6, 8]).dossier()
 }
 
+/// One and two at once, of which the second takes half as long again.
+pub(crate) fn run_with_series() -> RunData {
+    let crowd = Crowd::with(|crowd| (crowd.numbers, crowd.last) = (vec![1, 2], 1.5));
+    crowd.run()
+}
+
 pub(crate) fn together(spread: Spread, instances: Vec<InstanceRecord>) -> Outcome {
     let together = Together { spread, instances };
     Outcome::Completed(RawOutput {

@@ -11,6 +11,7 @@ mod accessible;
 mod answers;
 mod before;
 mod beside;
+mod compared;
 mod concurrency;
 mod decided;
 mod figures;

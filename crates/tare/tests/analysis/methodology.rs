@@ -70,6 +70,20 @@ fn between(text: &str, open: char, close: char) -> Vec<&str> {
     found
 }
 
+/// Whether a name with one `{parameter}` is this name for some value of it.
+fn stands_for(swept: &str, name: &str) -> bool {
+    let Some((begin, (_, end))) = swept
+        .split_once('{')
+        .and_then(|(begin, rest)| Some((begin, rest.split_once('}')?)))
+    else {
+        return false;
+    };
+    let value = name
+        .strip_prefix(begin)
+        .and_then(|rest| rest.strip_suffix(end));
+    value.is_some_and(|value| !value.is_empty() && !value.contains('-'))
+}
+
 #[test]
 fn every_source_has_a_page_that_names_all_of_its_study_and_nothing_else() {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
@@ -111,6 +125,20 @@ fn every_source_has_a_page_that_names_all_of_its_study_and_nothing_else() {
             .chain(workloads)
             .chain(quantities)
             .chain(claims)
+            .collect();
+        // `{parameter}` in a name stands for every value of a sweep, as it does in the study's file.
+        let (swept, named): (Vec<&str>, Vec<&str>) =
+            named.into_iter().partition(|name| name.contains('{'));
+        let is_swept = |name: &&str| swept.iter().any(|swept| stands_for(swept, name));
+        assert!(
+            swept
+                .iter()
+                .all(|it| wanted.iter().any(|name| stands_for(it, name))),
+            "{swept:?}"
+        );
+        let named: BTreeSet<&str> = named
+            .into_iter()
+            .chain(wanted.iter().copied().filter(is_swept))
             .collect();
         assert_eq!(named, wanted, "{}", study.id);
         let layouts = publication.tables.iter().map(|it| it.title.as_str());

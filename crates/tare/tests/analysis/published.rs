@@ -6,9 +6,12 @@ use std::collections::BTreeSet;
 use tare::analyze::{ArmData, RunData, RunHead, analyze};
 use tare::config::builtin::STUDIES;
 use tare::config::{Adjustments, built_in};
-use tare::report::terminal::{Style, table};
+use tare::report::Made;
+use tare::report::terminal::{Style, brief, table};
 use tare_model::dossier::Dossier;
 use tare_model::{NoCounterpart, Publication, RunId, Study};
+
+use super::forms::made_of;
 
 /// The built-in studies with a publication.
 fn studies() -> Vec<Study> {
@@ -52,6 +55,33 @@ fn drawn(dossier: &Dossier) -> String {
     words(&table(dossier, style))
 }
 
+/// The words of the page, without its marks.
+fn page(dossier: &Dossier) -> String {
+    let markup = tare::report::html::page(dossier);
+    let body = markup.split("<body>").nth(1).unwrap();
+    let mut text = String::new();
+    for part in body.split('<') {
+        let (mark, said) = part.split_once('>').unwrap_or(("", part));
+        // What stands within a line goes on in it.
+        let is_inline = ["code", "/code", "span", "/span", "strong", "/strong"]
+            .iter()
+            .any(|name| mark.split([' ', '.']).next() == Some(name));
+        if !is_inline {
+            text.push(' ');
+        }
+        text.push_str(said);
+    }
+    for (entity, letter) in [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&amp;", "&"),
+    ] {
+        text = text.replace(entity, letter);
+    }
+    words(&text)
+}
+
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -61,11 +91,13 @@ fn every_number_and_every_note_of_a_publication_stands_in_the_report() {
     for study in studies() {
         let publication = study.publication.as_ref().unwrap();
         let dossier = nothing_measured(&study);
-        let report = drawn(&dossier);
+        // Backticks are letters on a terminal and marks on the page.
+        let reports = [drawn(&dossier), page(&dossier)].map(|text| text.replace('`', ""));
         let mut lost = Vec::new();
         let mut look = |what: &str| {
-            if !report.contains(&words(what)) {
-                lost.push(what.to_owned());
+            let what = words(what).replace('`', "");
+            if !reports.iter().all(|report| report.contains(&what)) {
+                lost.push(what);
             }
         };
         for number in &publication.numbers {
@@ -84,6 +116,11 @@ fn every_number_and_every_note_of_a_publication_stands_in_the_report() {
         for claim in &publication.claims {
             look(&claim.published);
             look(&claim.at);
+        }
+        for claim in &dossier.claims {
+            if let Some(own) = &claim.own {
+                look(&own.because);
+            }
         }
         for deviation in &publication.deviations {
             look(deviation);
@@ -130,17 +167,86 @@ fn a_number_has_a_place_or_a_reason_and_what_was_corrected_is_marked() {
     assert_eq!(seen, BTreeSet::from(NoCounterpart::ALL));
 }
 
+#[test]
+fn the_short_answer_names_what_of_a_publication_it_leaves_out_and_a_summary_has_its_claims() {
+    for study in studies() {
+        let dossier = nothing_measured(&study);
+        let publication = dossier.publication.as_ref().unwrap();
+        let style = Style {
+            colour: false,
+            width: 100,
+        };
+        let short = words(&brief(&dossier, style));
+        for left_out in [
+            format!("{} published numbers", publication.others.len()),
+            "notes on these numbers".to_owned(),
+            "what the publication's own numbers say of its claims".to_owned(),
+            "what was wrong there".to_owned(),
+        ] {
+            assert!(
+                short.contains(&left_out),
+                "{}: {left_out}: {short}",
+                study.id
+            );
+        }
+        let Made::Text(made) = made_of("markdown", &dossier, &[]) else {
+            panic!("a summary is a text");
+        };
+        for claim in &dossier.claims {
+            let first = claim.published.split([',', '.', '(', '“']).next().unwrap();
+            assert!(made.contains(first), "{}: {first}", study.id);
+        }
+        for table in &publication.tables {
+            let begin = table.title.split([',', '(']).next().unwrap();
+            assert!(made.contains(begin), "{}: {begin}", study.id);
+        }
+        let Made::Files(files) = made_of("latex", &dossier, &[]) else {
+            panic!("a paper is files");
+        };
+        let file = |name: &str| {
+            let file = files.iter().find(|it| it.name == name).unwrap();
+            String::from_utf8_lossy(&file.content).into_owned()
+        };
+        assert!(file("report.tex").contains("\\input{published}"));
+        let of_paper = file("published.tex");
+        let n_tables = of_paper.matches("\\begin{longtable}").count();
+        assert_eq!(n_tables, publication.tables.len() + 1, "{}", study.id);
+        // Hebrew, Chinese and Cyrillic letters are written by their numbers.
+        let is_plain = |letter: char| letter.is_ascii() || ('À'..='ÿ').contains(&letter);
+        assert!(of_paper.chars().all(is_plain), "{}", study.id);
+    }
+}
+
 /// Where authors' own numbers are against what they say of them, or of their own assumptions. Each was looked up in
 /// the publication.
 const CONTRADICTED: &[(&str, &str)] = &[
+    // Redis with 50 clients: 79 thousand a second in a container behind translated addresses, 93 thousand in a machine.
+    ("classic", "containers-equal-or-exceed-machines"),
+    // Writing 64 kB by 4 kB: 821 391 kB/s in a container, 866 463 on the Master; most other rows alike.
+    ("cluster", "containers-write-faster"),
+    // Reading the same: 2 561 267 and 7 293 312 kB/s.
+    ("cluster", "containers-read-faster"),
+    // 3089.76 events per second in a container, 3072.86 and 3132.30 in machines.
+    ("cluster", "machines-cost-processor"),
+    // On the Master 10 402 178 kB/s at random and 7 293 312 in order; on Node01 as claimed.
+    ("cluster", "random-slower-than-sequential"),
+    // On the Master 8 182 586 kB/s strided and 7 293 312 in order; on Node01 as claimed.
+    ("cluster", "strided-reads-are-slower"),
+    // 5 389 653 kB/s in records of 4 kB and 8 182 586 kB/s in records of 64 kB.
+    ("cluster", "strided-reads-are-consistent-in-containers"),
+    // 2 203 800 kB/s of writes and 7 940 539 kB/s of reads: 3.6 times is not slightly.
+    (
+        "cluster",
+        "random-writes-slightly-slower-than-reads-in-containers",
+    ),
     // 801 764 kB/s in records of 64 kB and 821 391 kB/s in records of 4 kB.
     ("cluster", "larger-records-are-faster-in-containers"),
-    // 6212 and 2203 operations per second by two clones of one machine.
-    ("cluster", "clones-behave-alike"),
     // 7 940 539 kB/s at random and 2 561 267 kB/s in order.
     ("cluster", "random-slower-than-sequential-in-containers"),
     // 2 203 800 kB/s at random places and 821 391 kB/s in order.
     ("cluster", "random-writes-slower-in-containers"),
+    // The list of drives takes 126 times as long on Linux.
+    ("os-micro", "linux-leads-in-mapping-creating-and-deleting"),
     // Random bytes: 9821 ns on Linux, 9733 ns on Windows.
     (
         "os-micro",
@@ -152,8 +258,12 @@ const CONTRADICTED: &[(&str, &str)] = &[
     ("ram-disk", "a-mount-slows-the-large-file"),
     // 72.7 s with three containers, 19.3 s with one.
     ("ram-disk", "containers-do-not-compete"),
-    // 3.23 s with three programs, 1.19 s with one.
+    // Writing small files: 3.23 s with three programs, 1.19 s with one.
     ("ram-disk", "disk-hardly-changes"),
+    // 2.68 s with three containers, 1.31 s with one.
+    ("ram-disk", "disk-hardly-changes-in-containers"),
+    // The same small files.
+    ("ram-disk", "writing-grows-gently"),
     // 7.34 s with three containers, 6.20 s with one.
     ("ram-disk", "encryption-does-not-compete"),
     // A page takes 15 times as long in a mounted folder, a random read 43 times.
@@ -186,7 +296,7 @@ fn every_rule_is_held_against_the_published_numbers() {
         .map(|(study, claim)| ((*study).to_owned(), (*claim).to_owned()))
         .collect();
     assert_eq!(contradicted, expected);
-    assert!(n_decided >= 45, "{n_decided}");
+    assert!(n_decided >= 60, "{n_decided}");
 }
 
 #[test]

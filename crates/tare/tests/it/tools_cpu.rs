@@ -107,6 +107,16 @@ const NUMPY: &[Tool] = &[
             "blas.matrices.memory",
         ],
     },
+    Tool {
+        program: PYTHON,
+        lines: "id = \"blas-together\"\nparams = { size = 64, pairs = 2, processes = 1 }",
+        metrics: &["blas.together.time"],
+    },
+    Tool {
+        program: PYTHON,
+        lines: "id = \"blas-together\"\nparams = { size = 64, pairs = 2, processes = 0 }",
+        metrics: &["blas.together.time"],
+    },
 ];
 
 fn has(program: &str, arguments: &[&str]) -> bool {

@@ -100,6 +100,7 @@ mod tests {
             unit: "ns".into(),
             axis: "request".into(),
             arms: vec![arm("host"), arm("<script>")],
+            published: Vec::new(),
         });
         let page = section(&dossier).into_string();
         assert_eq!(page.matches("<polyline").count(), 2);

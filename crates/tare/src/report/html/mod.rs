@@ -15,6 +15,7 @@ use tare_model::{StoppedBy, WhyOutcome};
 use super::answer;
 use super::format::{Format, Made};
 use super::method::not_as_planned;
+use super::svg;
 use super::terminal::beside::machine;
 use super::terminal::{self, applied_told, harmless, tail};
 use super::words::{Names, command_line, purpose};
@@ -22,9 +23,11 @@ use super::words::{Names, command_line, purpose};
 mod costs;
 mod course;
 mod figures;
+mod published;
 mod record;
 mod served;
 mod shift;
+mod sweep;
 mod why;
 
 pub use served::{Listed, Live, Moment, asked, compared, history, index, live, metrics};
@@ -148,6 +151,7 @@ fn body(dossier: &Dossier) -> Markup {
                     @if has_why && dossier.why.is_none() { li { a href="#why" { "Why" } } }
                     @if !dossier.concurrency.is_empty() { li { a href="#instances" { "Several at once" } } }
                     @if dossier.publication.is_some() || !dossier.claims.is_empty() { li { a href="#published" { "Beside the publication" } } }
+                    @if !svg::sweeps(dossier).is_empty() { li { a href="#sweeps" { "Over a parameter" } } }
                     @if !dossier.courses.is_empty() { li { a href="#courses" { "Trials from beginning to end" } } }
                     @if !arms.is_empty() { li { a href="#cells" { "Every metric" } } }
                     li { a href="#parity" { "What the arms were given" } }
@@ -184,13 +188,8 @@ fn body(dossier: &Dossier) -> Markup {
             @if !dossier.concurrency.is_empty() {
                 section { h2 id="instances" { "Several instances at once" } @for series in &dossier.concurrency { (record::concurrent(series, dossier)) } }
             }
-            @if dossier.publication.is_some() || !dossier.claims.is_empty() {
-                section {
-                    h2 id="published" { "Beside the publication" }
-                    @if !dossier.claims.is_empty() { (record::claims(dossier)) }
-                    @if let Some(published) = &dossier.publication { (record::publication(published, dossier)) }
-                }
-            }
+            (published::section(dossier))
+            (sweep::section(dossier))
             (course::section(dossier))
             @if !arms.is_empty() {
                 section {

@@ -1,93 +1,18 @@
-//! The page's record: the publication that a study repeats, several instances at once, what was unequal or could not be
-//! measured, the arms with all facts, the method and the checklist.
+//! The page's record: several instances at once, what was unequal or could not be measured, the arms with all facts, the
+//! method and the checklist.
 //!
 //! What it cannot see: more than the dossier holds.
 
-use maud::{Markup, PreEscaped, html};
-use tare_model::dossier::{
-    Concurrency, Dossier, DossierLayout, DossierLayoutValue, DossierPublication, Span,
-};
+use maud::{Markup, html};
+use tare_model::CheckResult;
+use tare_model::dossier::{Concurrency, Dossier, Span};
 use tare_model::study::A_PRIME;
-use tare_model::{CheckResult, ClaimVerdict};
 
-use super::super::number::{self, Digits, interval, level_told, scale_for, value, with_unit};
+use super::super::number::{self, Digits, interval, level_told};
 use super::super::terminal::{concurrency, harmless, tail};
 use super::super::words::called;
-use super::super::{failures, method, svg};
+use super::super::{failures, method};
 use super::{costs, figures, prose};
-
-/// The publication's tables with this machine's numbers, its figures, its claims and its mistakes.
-pub(super) fn publication(published: &DossierPublication, dossier: &Dossier) -> Markup {
-    html! {
-        p { @if let Some(authors) = &published.authors { (harmless(authors)) ": " } cite { (harmless(&published.title)) } ", " (harmless(&published.place)) ". Measured there on: " (harmless(&published.machine)) "." }
-        @if !published.deviations.is_empty() {
-            p { "Here on purpose otherwise:" } ul { @for line in &published.deviations { li { (prose(line)) } } }
-        }
-        @for table in &published.tables { (layout(table)) }
-        div.figures.publication { @for drawing in svg::figures(dossier) { figure { (PreEscaped(drawing.svg)) } } }
-        @if !published.mistakes.is_empty() {
-            h3 { "What was wrong there, and what is done here instead" }
-            ul { @for mistake in &published.mistakes { li { (prose(&mistake.what)) " → " (prose(&mistake.here)) } } }
-        }
-    }
-}
-
-fn layout(table: &DossierLayout) -> Markup {
-    let values = table.rows.iter().flat_map(|row| &row.values);
-    let measured = values.filter_map(|value| value.here);
-    html! {
-        div.scroll tabindex="0" role="region" aria-label=(harmless(&table.title)) {
-            table {
-                caption { (harmless(&table.title)) ": measured here, in brackets the " (svg::interval_told(measured)) ", and as published" }
-                thead { tr { th scope="col" { span.sr { "of what" } } @for column in &table.columns { th.num scope="col" { (harmless(column)) } } } }
-                tbody { @for row in &table.rows {
-                    tr { th scope="row" { (harmless(&row.label)) } @for place in &row.values { td.num { (here(place, &row.unit)) } } }
-                    @if row.values.iter().any(|place| !place.published.is_empty()) {
-                        tr { th scope="row" { span.note { "published" } } @for place in &row.values { td.num { span.note { (harmless(&place.published.join(" / "))) } } } }
-                    }
-                } }
-            }
-        }
-    }
-}
-
-fn here(place: &DossierLayoutValue, unit: &str) -> Markup {
-    match (&place.here, &place.reason) {
-        (Some(span), _) => {
-            let scale = scale_for(span.point, unit);
-            let text = value(span, scale, Digits::Short);
-            let ends = [span.low, span.high].map(|end| {
-                let end = Span {
-                    point: end,
-                    ..*span
-                };
-                value(&end, scale, Digits::Short)
-            });
-            html! { (with_unit(&text, scale)) " [" (ends[0]) ", " (ends[1]) "]" (level_told(span)) }
-        }
-        (None, Some(reason)) => prose(reason),
-        (None, None) => html! { "–" },
-    }
-}
-
-/// The published claims with their verdicts here.
-pub(super) fn claims(dossier: &Dossier) -> Markup {
-    html! {
-        table {
-            thead { tr { th scope="col" { "claim" } th scope="col" { "here" } th scope="col" { "because" } } }
-            tbody { @for claim in &dossier.claims { tr {
-                th scope="row" { (harmless(&claim.published)) }
-                td.verdict { (match claim.verdict {
-                    ClaimVerdict::Holds => "✓ holds",
-                    ClaimVerdict::Fails => "✗ does not hold",
-                    ClaimVerdict::Undecided => "? undecided",
-                    ClaimVerdict::NotTestable => "– not testable",
-                }) }
-                td { (prose(&claim.because)) }
-            } } }
-        }
-    }
-}
 
 /// Several instances at once: a figure and its numbers for each metric.
 pub(super) fn concurrent(series: &Concurrency, dossier: &Dossier) -> Markup {

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use tare_model::course::{CoursePoint, DossierCourse};
+use tare_model::course::{CoursePoint, DossierCourse, PublishedCourse};
 use tare_model::dossier::{Dossier, Span};
 
 use super::Figure;
-use super::lines::Plot;
+use super::lines::{Beside, Plot};
 use super::plain;
 
 /// A figure for every workload that tells its trials' course.
@@ -40,39 +40,55 @@ pub(in crate::report) fn place_told(at: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
+/// Levels are thousandths of the axis, for steps of two trials need not end together.
+fn level(at: f64) -> i64 {
+    (at * 1000.0).round() as i64
+}
+
 fn drawn(course: &DossierCourse, run: &str) -> String {
     let points = |points: &[CoursePoint]| -> BTreeMap<i64, Span> {
-        let spans = points.iter().map(|point| Span {
-            point: point.typical,
-            low: point.least,
-            high: point.greatest,
-            level: None,
+        let spans = points.iter().map(|point| {
+            let span = Span::new(point.least, point.typical, point.greatest);
+            (level(point.at), span)
         });
-        (1..).zip(spans).collect()
+        spans.collect()
     };
     let lines: Vec<(&str, BTreeMap<i64, Span>)> = course
         .arms
         .iter()
         .map(|arm| (arm.arm.as_str(), points(&arm.points)))
         .collect();
-    let at: Vec<f64> = course
-        .arms
-        .iter()
-        .max_by_key(|arm| arm.points.len())
-        .map(|arm| arm.points.iter().map(|point| point.at).collect())
-        .unwrap_or_default();
-    let shown = |level: i64| {
-        let place = usize::try_from(level - 1).unwrap_or_default();
-        at.get(place).map_or_else(String::new, |at| place_told(*at))
+    // One that was not measured here has a colour of its own.
+    let published = |(number, of): (usize, &PublishedCourse)| Beside {
+        name: format!("{}, published", of.arm),
+        of: lines
+            .iter()
+            .position(|(arm, _)| *arm == of.arm)
+            .unwrap_or(lines.len() + number),
+        values: of
+            .points
+            .iter()
+            .map(|[at, value]| (level(*at), *value))
+            .collect(),
+    };
+    let beside: Vec<Beside> = course.published.iter().enumerate().map(published).collect();
+    let shown = |level: i64| place_told(level as f64 / 1000.0);
+    let hollow = if beside.is_empty() {
+        ""
+    } else {
+        " Hollow: one trial as published, of other machines."
     };
     let lines = Plot {
         title: title(course),
         axis: &course.axis,
         unit: &course.unit,
-        foot: "Points are medians of trials at the same step, whiskers reach from the least to the greatest trial; lines join the steps of one arm.",
+        foot: &format!(
+            "Points are medians of trials at the same step, whiskers reach from the least to the greatest trial; lines join the steps of one arm.{hollow}"
+        ),
         is_in_proportion: true,
         shown: &shown,
         lines: &lines,
+        beside: &beside,
     };
     lines.draw(run)
 }
@@ -105,6 +121,7 @@ mod tests {
             unit: "B/s".into(),
             axis: "s".into(),
             arms: vec![arm("host", 2e9), arm("<vm>", 1e8)],
+            published: Vec::new(),
         };
         let figure = drawn(&course, "run");
         assert_eq!(figure.matches("<polyline").count(), 2);
@@ -113,5 +130,21 @@ mod tests {
         }
         // Thirty names would stand in each other.
         assert!(!figure.contains(">2.8<") && !figure.contains(">2.9<"));
+        assert!(!figure.contains("Hollow"));
+        let with_published = DossierCourse {
+            published: vec![PublishedCourse {
+                arm: "<vm>".into(),
+                at: "a log".into(),
+                points: vec![[1.0, 5e7], [2.0, 7e7], [9.0, 6e10]],
+            }],
+            ..course
+        };
+        let figure = drawn(&with_published, "run");
+        assert_eq!(figure.matches("<polyline").count(), 3);
+        // Three points and the sign beside the name; the axis reaches all of them.
+        assert_eq!(figure.matches(r#"r="3" fill="none""#).count(), 4);
+        for name in [">9<", "&lt;vm&gt;, published", "Hollow: one trial"] {
+            assert!(figure.contains(name), "{name}: {figure}");
+        }
     }
 }

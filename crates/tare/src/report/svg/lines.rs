@@ -21,6 +21,8 @@ const TOP: f64 = 58.0;
 const LOGARITHMIC_FROM: f64 = 8.0;
 /// How many levels have their names on the axis.
 const MOST_NAMES: usize = 12;
+/// Names of levels are so far apart at least.
+const NAME: f64 = 26.0;
 /// Okabe and Ito's colours, each with its own dashes, so that they are told apart without colour.
 const LINES: [(&str, &str); 6] = [
     ("#222222", ""),
@@ -46,6 +48,16 @@ pub(super) struct Plot<'a> {
     pub(super) shown: &'a dyn Fn(i64) -> String,
     /// By arm, in the order in which they come, each by level.
     pub(super) lines: &'a [(&'a str, BTreeMap<i64, Span>)],
+    /// What was published of such lines, drawn hollow.
+    pub(super) beside: &'a [Beside],
+}
+
+/// A published line.
+pub(super) struct Beside {
+    pub(super) name: String,
+    /// The number of the line whose colour it has.
+    pub(super) of: usize,
+    pub(super) values: BTreeMap<i64, f64>,
 }
 
 /// The levels at which something was measured.
@@ -62,11 +74,23 @@ pub(super) fn levels(lines: &[(&str, BTreeMap<i64, Span>)]) -> Vec<i64> {
 impl Plot<'_> {
     /// The figure; `run` is named below it.
     pub(super) fn draw(&self, run: &str) -> String {
-        let levels = levels(self.lines);
+        let mut levels = levels(self.lines);
+        levels.extend(self.beside.iter().flat_map(|it| it.values.keys()));
+        levels.sort_unstable();
+        levels.dedup();
         let spans = || self.lines.iter().flat_map(|(_, values)| values.values());
-        let most = spans().map(|span| span.high).fold(0.0, f64::max);
+        let published = || {
+            self.beside
+                .iter()
+                .flat_map(|it| it.values.values().copied())
+        };
+        let most = spans()
+            .map(|span| span.high)
+            .chain(published())
+            .fold(0.0, f64::max);
         let least = spans()
             .map(|span| span.low)
+            .chain(published())
             .filter(|low| *low > 0.0)
             .fold(f64::INFINITY, f64::min);
         let scale = scale_for(most, self.unit);
@@ -101,7 +125,15 @@ impl Plot<'_> {
             text(&mut out, LEFT - 5.0, at + 4.0, "end", 10.0, &label);
         }
         let every = levels.len().div_ceil(MOST_NAMES).max(1);
-        for level in levels.iter().skip(every - 1).step_by(every) {
+        // From the last one on, which is always named.
+        let mut named: Vec<i64> = Vec::new();
+        for level in levels.iter().rev().step_by(every) {
+            let has_room = |next: &i64| x(*next) - x(*level) >= NAME;
+            if named.last().is_none_or(has_room) {
+                named.push(*level);
+            }
+        }
+        for level in named.iter().rev() {
             let name = (self.shown)(*level);
             text(&mut out, x(*level), bottom + 16.0, "middle", 10.0, &name);
         }
@@ -140,6 +172,16 @@ impl Plot<'_> {
                 RIGHT + 12.0
             );
             text(out, RIGHT + 44.0, at + 4.0, "start", 11.0, &harmless(arm));
+        }
+        for (number, beside) in self.beside.iter().enumerate() {
+            let (colour, _) = LINES[beside.of % LINES.len()];
+            let points = beside.values.iter();
+            let points: Vec<(f64, f64)> = points.map(|(at, value)| (x(*at), y(*value))).collect();
+            hollow(out, &points, colour);
+            let at = top + 8.0 + (self.lines.len() + number) as f64 * 18.0;
+            hollow(out, &[(RIGHT + 25.0, at)], colour);
+            let name = harmless(&beside.name);
+            text(out, RIGHT + 44.0, at + 4.0, "start", 11.0, &name);
         }
     }
 
@@ -181,6 +223,27 @@ fn line(
     }
 }
 
+/// Published points, joined by a thin line.
+fn hollow(out: &mut String, points: &[(f64, f64)], colour: &str) {
+    for (x, y) in points {
+        let _ = writeln!(
+            out,
+            r#"<circle cx="{x:.1}" cy="{y:.1}" r="3" fill="none" stroke="{colour}"/>"#
+        );
+    }
+    if points.len() > 1 {
+        let joined: Vec<String> = points
+            .iter()
+            .map(|(x, y)| format!("{x:.1},{y:.1}"))
+            .collect();
+        let _ = writeln!(
+            out,
+            r#"<polyline points="{}" stroke="{colour}" stroke-width="0.8" stroke-dasharray="1 2" fill="none"/>"#,
+            joined.join(" ")
+        );
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,6 +257,7 @@ mod tests {
             is_in_proportion,
             shown: &|_| String::new(),
             lines: &[],
+            beside: &[],
         }
     }
 

@@ -29,9 +29,19 @@ struct Sweep<'a> {
 
 /// A figure for every sweep.
 pub(super) fn figures(dossier: &Dossier) -> Vec<Figure> {
+    drawn(dossier, |_| true)
+}
+
+/// A figure for every sweep of a parameter.
+pub(in crate::report) fn of_parameters(dossier: &Dossier) -> Vec<Figure> {
+    drawn(dossier, |sweep| sweep.axis != INSTANCES)
+}
+
+fn drawn(dossier: &Dossier, is_wanted: impl Fn(&Sweep<'_>) -> bool) -> Vec<Figure> {
     let sweeps = sweeps(&dossier.cells);
     (1..)
         .zip(&sweeps)
+        .filter(|(_, sweep)| is_wanted(sweep))
         .map(|(number, sweep)| Figure {
             name: format!("sweep-{number}-{}", plain(&sweep.of.metric)),
             svg: sweep.draw(dossier, &sweep.told_apart(&sweeps)),
@@ -169,6 +179,7 @@ impl<'a> Sweep<'a> {
             is_in_proportion: false,
             shown: &shown,
             lines: &self.lines,
+            beside: &[],
         };
         lines.draw(&dossier.run)
     }

@@ -11,7 +11,7 @@ use tare_model::dossier::{
 };
 
 use super::super::answer::listed;
-use super::super::number::{Digits, Scale, decimals_of_value, scale_for, with_unit};
+use super::super::number::{Digits, Scale, decimals_of_value, scale_for, value, with_unit};
 use super::text::{Column, Paint, Text, harmless, paragraph, table as laid_out, width};
 use super::{Style, published, tail};
 
@@ -33,6 +33,15 @@ pub(super) fn draw_brief(out: &mut String, dossier: &Dossier, style: Style) {
         if !publication.deviations.is_empty() {
             left_out.push("what is otherwise here on purpose".to_owned());
         }
+        if !publication.notes.is_empty() {
+            left_out.push("notes on these numbers".to_owned());
+        }
+        if !publication.others.is_empty() {
+            let n_others = publication.others.len();
+            left_out.push(format!(
+                "{n_others} published numbers that have no counterpart here"
+            ));
+        }
         if !publication.mistakes.is_empty() {
             left_out.push("what was wrong there".to_owned());
         }
@@ -52,6 +61,9 @@ pub(super) fn draw_brief(out: &mut String, dossier: &Dossier, style: Style) {
         let text = format!("Not testable here: {n_others} of {n_claims} published claims.");
         paragraph(out, "  ", &text, style.width);
         left_out.insert(0, "why".to_owned());
+    }
+    if dossier.claims.iter().any(|claim| claim.own.is_some()) {
+        left_out.push("what the publication's own numbers say of its claims".to_owned());
     }
     if !left_out.is_empty() {
         let run = harmless(&dossier.run);
@@ -127,6 +139,11 @@ fn layout(out: &mut String, table: &DossierLayout, style: Style) {
             {
                 reasons.push(reason.clone());
             }
+        }
+        if row.values.iter().any(|value| !value.each.is_empty()) {
+            let mut line = vec![Text::plain("  each".to_owned())];
+            line.extend(row.values.iter().map(|value| each(value, scale)));
+            rows.push(line);
         }
         if row.values.iter().any(|value| !value.published.is_empty()) {
             let mut line = vec![Text {
@@ -207,6 +224,18 @@ fn here(value: &DossierLayoutValue, scale: Scale) -> Text {
         ),
         scale,
     ))
+}
+
+/// What each of several instances took, in one unit.
+fn each(value: &DossierLayoutValue, scale: Scale) -> Text {
+    let texts = value
+        .each
+        .iter()
+        .map(|span| self::value(span, scale, Digits::Short));
+    match texts.collect::<Vec<String>>().join(" / ") {
+        none if none.is_empty() => Text::plain(String::new()),
+        numbers => Text::plain(with_unit(&numbers, scale)),
+    }
 }
 
 fn claims(out: &mut String, dossier: &Dossier, style: Style) {

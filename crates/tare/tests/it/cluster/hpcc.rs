@@ -13,13 +13,17 @@ fn small() -> Params {
 }
 
 fn succeeds(driver: &str, settings: Params) {
+    succeeds_with(driver, settings, small());
+}
+
+fn succeeds_with(driver: &str, settings: Params, params: Params) {
     let needed = ["mpirun", "hpcc", "sshd", "ssh"];
     if !needed.into_iter().all(|program| has("hpcc", program)) {
         return;
     }
-    let mut study = study(driver, settings, "hpcc", small(), Path::ArmToArm);
+    let mut study = study(driver, settings, "hpcc", params, Path::ArmToArm);
     study.blocks_max = 1;
-    study.limit_ns = 300_000_000_000;
+    study.limit_ns = 600_000_000_000;
     let Some(stored) = run(&format!("hpcc-{driver}"), &study) else {
         return;
     };
@@ -54,6 +58,17 @@ fn three_containers_run_hpcc_to_success() {
 #[test]
 fn three_containers_of_an_engine_run_hpcc_to_success() {
     succeeds("docker", Params::new());
+}
+
+/// The smallest order that its blocks allow, for a processor that may be emulated.
+#[test]
+fn three_machines_run_hpcc_to_success() {
+    if !guests_share() {
+        return;
+    }
+    // MPI and what it needs lie in a guest's memory.
+    let settings = crate::vm::tcg().with("memory", "768m");
+    succeeds_with("vm", settings, small().with("scale", 8i64));
 }
 
 #[test]

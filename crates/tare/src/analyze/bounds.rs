@@ -1,0 +1,57 @@
+//! How several ratios come out under a rule of a publication's, and how ratios and bounds are written.
+//!
+//! What it cannot see: where a ratio comes from.
+
+use tare_model::ClaimVerdict;
+use tare_model::publication::Rule;
+
+/// How a rule about several ratios comes out.
+pub(super) fn of_several(rule: &Rule, holds: usize, fails: usize, n: usize) -> ClaimVerdict {
+    match rule {
+        Rule::All(_) if fails > 0 => ClaimVerdict::Fails,
+        Rule::All(_) if holds == n => ClaimVerdict::Holds,
+        Rule::Most(several) => {
+            let wanted = several.share.unwrap_or(0.5) * n as f64;
+            if holds as f64 > wanted {
+                ClaimVerdict::Holds
+            } else if (n - fails) as f64 <= wanted {
+                ClaimVerdict::Fails
+            } else {
+                ClaimVerdict::Undecided
+            }
+        }
+        _ => ClaimVerdict::Undecided,
+    }
+}
+
+/// Three significant digits.
+pub(super) fn three(value: f64) -> String {
+    let places = if value > 0.0 {
+        (2 - value.log10().floor() as i32).clamp(0, 6) as usize
+    } else {
+        0
+    };
+    format!("{value:.places$}")
+}
+
+/// Bounds in words.
+pub(super) fn wanted((low, high): (f64, f64)) -> String {
+    match (low > 0.0, high.is_finite()) {
+        (true, true) => format!("between {low} and {high}"),
+        (true, false) => format!("at least {low}"),
+        (false, _) => format!("at most {high}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_a_claim_have_three_digits() {
+        assert_eq!(three(44.617), "44.6");
+        assert_eq!(three(1.0), "1.00");
+        assert_eq!(three(1234.5), "1234");
+        assert_eq!(three(0.01234), "0.0123");
+    }
+}

@@ -1,0 +1,125 @@
+//! Tests of studies that take over the publication of a built-in one.
+
+use crate::config::{Adjustments, parse};
+
+/// A study of one of the programs of `cluster`, in one of its arms.
+const ONE: &str = r#"
+id = "s"
+[[arm]]
+id = "host"
+[[arm]]
+id = "docker"
+driver = "docker"
+[[workload]]
+id = "iozone"
+[workload.params]
+size = "128k"
+record = "4k"
+[publication_of]
+study = "cluster"
+[[publication_of.quantity]]
+name = "iozone-read-128k-4k"
+label = "read"
+metric = "disk.iozone-read.throughput"
+[[publication_of.table]]
+title = "Network test"
+rows = ["iozone-read-128k-4k"]
+columns = [{ label = "containers", arm = "docker" }]
+"#;
+
+#[test]
+fn a_study_may_measure_a_part_of_a_publication_and_what_the_publications_own_study_does_not() {
+    let study = parse("s.toml", ONE, &Adjustments::default());
+    let publication = study
+        .unwrap_or_else(|error| panic!("{error}"))
+        .publication
+        .unwrap();
+    // A table of the same title is replaced, the others stay.
+    let titles: Vec<&str> = publication
+        .tables
+        .iter()
+        .map(|it| it.title.as_str())
+        .collect();
+    assert_eq!(titles.iter().filter(|it| **it == "Network test").count(), 1);
+    assert!(titles.contains(&"HPCC"), "{titles:?}");
+    let shown: Vec<&str> = publication
+        .numbers
+        .iter()
+        .filter(|it| it.quantity.as_deref() == Some("iozone-read-128k-4k"))
+        .filter(|it| publication.has_place_for(it))
+        .map(|it| it.printed.as_str())
+        .collect();
+    assert_eq!(shown, ["8548124"]);
+}
+
+#[test]
+fn what_a_study_says_itself_of_a_publication_must_be_right() {
+    for (from, to, said) in [
+        (
+            "name = \"iozone-read-128k-4k\"",
+            "name = \"iozone-raed-128k-4k\"",
+            "has no quantity",
+        ),
+        (
+            "disk.iozone-read.throughput",
+            "disk.iozone-raed.throughput",
+            "has the metric",
+        ),
+        (
+            "arm = \"docker\" }]",
+            "arm = \"dokcer\" }]",
+            "speaks of an arm",
+        ),
+        ("rows = [\"iozone", "rows = [\"ioz", "has no quantity"),
+        (
+            "label = \"read\"",
+            "label = \"read\"\nfactor = 0.0",
+            "a factor",
+        ),
+        (
+            "label = \"read\"",
+            "label = \"read\"\ninverse = true",
+            "is inverse",
+        ),
+        (
+            "label = \"read\"",
+            "label = \"read\"\nsweep = { record = [\"4k\", \"8k\"] }",
+            "two quantities",
+        ),
+    ] {
+        let text = ONE.replacen(from, to, 1);
+        assert_ne!(text, ONE, "{from}");
+        let error = parse("s.toml", &text, &Adjustments::default()).unwrap_err();
+        assert!(error.to_string().contains(said), "{said}: {error}");
+    }
+}
+
+#[test]
+fn a_share_of_several_is_more_than_half_of_them_and_not_all() {
+    for (share, is_right) in [("0.9", true), ("0.4", false), ("1.0", false)] {
+        let text = format!(
+            r#"
+id = "s"
+[[arm]]
+id = "host"
+[[workload]]
+id = "integer"
+[publication]
+title = "t"
+where = "w"
+machine = "m"
+[[publication.quantity]]
+name = "compute"
+label = "Computing"
+metric = "cpu.integer.time"
+[[publication.claim]]
+id = "c"
+published = "p"
+at = "a"
+rule = {{ kind = "most", share = {share}, quantities = ["compute"], arm = "host", at_most = 1.1 }}
+"#
+        );
+        let parsed = parse("s.toml", &text, &Adjustments::default());
+        assert_eq!(parsed.is_ok(), is_right, "{share}");
+    }
+}

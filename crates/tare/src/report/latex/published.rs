@@ -1,0 +1,126 @@
+//! A publication for a paper: its tables with this run's values and what was printed for each place, the notes on them,
+//! the numbers beside which nothing stands, and the claims.
+//!
+//! Printed numbers are kept as they were printed, so they are text and no quantities. What it cannot see: the publication.
+
+use std::fmt::Write as _;
+
+use tare_model::dossier::{Dossier, DossierLayout, DossierPublication};
+
+use super::super::number::scale_for;
+use super::super::published;
+use super::{escaped, quantity};
+
+/// The file; `None` where the study repeats nothing and claims nothing.
+pub(super) fn file(dossier: &Dossier) -> Option<String> {
+    let mut out = String::from("% Needs what costs.tex needs.\n");
+    if let Some(publication) = &dossier.publication {
+        for layout in &publication.tables {
+            table(&mut out, layout);
+        }
+        notes(&mut out, publication);
+        others(&mut out, publication);
+    }
+    claims(&mut out, dossier);
+    (dossier.publication.is_some() || !dossier.claims.is_empty()).then_some(out)
+}
+
+fn table(out: &mut String, layout: &DossierLayout) {
+    let headings: Vec<String> = layout.columns.iter().map(|it| escaped(it)).collect();
+    let _ = write!(
+        out,
+        "{{\\small\n\\begin{{longtable}}{{>{{\\raggedright\\arraybackslash}}p{{.22\\linewidth}}{columns}}}\n\\caption{{{title}: measured here, and below it in italics as published.}}\\\\\n\\toprule\n & {headings} \\\\\n\\midrule\n\\endhead\n\\bottomrule\n\\endfoot\n",
+        columns = format!(
+            ">{{\\raggedleft\\arraybackslash}}p{{{:.3}\\linewidth}}",
+            0.68 / layout.columns.len().max(1) as f64
+        )
+        .repeat(layout.columns.len()),
+        title = escaped(&layout.title),
+        headings = headings.join(" & ")
+    );
+    for row in &layout.rows {
+        let here = row.values.iter().map(|value| {
+            let point = value.here.map_or(0.0, |span| span.point);
+            quantity(value.here.as_ref(), scale_for(point, &row.unit))
+        });
+        let here: Vec<String> = here.collect();
+        let _ = writeln!(out, "{} & {} \\\\", escaped(&row.label), here.join(" & "));
+        if row.values.iter().any(|value| !value.each.is_empty()) {
+            let each = row.values.iter().map(|value| {
+                let each = value.each.iter();
+                let each = each.map(|span| quantity(Some(span), scale_for(span.point, &row.unit)));
+                each.collect::<Vec<_>>().join(" / ")
+            });
+            let each: Vec<String> = each.collect();
+            let _ = writeln!(out, "\\quad each & {} \\\\", each.join(" & "));
+        }
+        if row.values.iter().any(|value| !value.published.is_empty()) {
+            let printed = row
+                .values
+                .iter()
+                .map(|value| format!("\\emph{{{}}}", escaped(&value.published.join(" / "))));
+            let printed: Vec<String> = printed.collect();
+            let _ = writeln!(out, " & {} \\\\", printed.join(" & "));
+        }
+    }
+    out.push_str("\\end{longtable}}\n");
+}
+
+fn notes(out: &mut String, publication: &DossierPublication) {
+    let notes = published::notes(publication);
+    if notes.is_empty() {
+        return;
+    }
+    out.push_str("\\paragraph{Notes on these numbers.}\n");
+    for note in notes {
+        let text = format!("{}: {}.", note.of.join(" · "), note.text);
+        let _ = writeln!(out, "{}", escaped(&text));
+    }
+    out.push('\n');
+}
+
+fn others(out: &mut String, publication: &DossierPublication) {
+    for of_reason in published::others(publication) {
+        let _ = writeln!(
+            out,
+            "\\paragraph{{Published numbers without a counterpart: {} ({}).}}",
+            escaped(of_reason.why.sentence()),
+            of_reason.count
+        );
+        for (at, shown) in of_reason.places {
+            let text = format!("{at}: {}.", shown.join("; "));
+            let _ = writeln!(out, "{}", escaped(&text));
+        }
+        out.push('\n');
+    }
+}
+
+fn claims(out: &mut String, dossier: &Dossier) {
+    if dossier.claims.is_empty() {
+        return;
+    }
+    out.push_str("{\\small\n\\begin{longtable}{>{\\raggedright\\arraybackslash}p{.4\\linewidth}l>{\\raggedright\\arraybackslash}p{.38\\linewidth}}\n\\caption{Published claims, judged by rules that were fixed before the run.}\\\\\n\\toprule\nclaim & here & because \\\\\n\\midrule\n\\endhead\n\\bottomrule\n\\endfoot\n");
+    for claim in &dossier.claims {
+        let own = match (&claim.own, published::own(claim)) {
+            (Some(own), Some((told, _))) => {
+                format!(" Its own numbers {told}: {}.", own.because)
+            }
+            _ => String::new(),
+        };
+        let place = match claim.at.as_str() {
+            "" => String::new(),
+            at => format!(" ({at})"),
+        };
+        let words = published::verdict(claim);
+        let verdict = words.split_once(' ').map_or(words, |(_, words)| words);
+        let _ = writeln!(
+            out,
+            "{}{} & {verdict} & {}.{} \\\\",
+            escaped(&claim.published),
+            escaped(&place),
+            escaped(&claim.because),
+            escaped(&own)
+        );
+    }
+    out.push_str("\\end{longtable}}\n");
+}

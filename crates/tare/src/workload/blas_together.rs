@@ -1,0 +1,77 @@
+//! `blas-together`: the work on matrices of `blas-matrices` by several at once, as threads of one interpreter or as
+//! processes.
+//!
+//! Danilova and Sergeev (2024, section 2) say of small matrices that threads would be faster than the processes that they
+//! used. Both are the same program here, with the same matrices, and the time is that until the last one is done.
+//! Inside the timed region: the four operations on all matrices, in each of them. Outside: the interpreter, the import of
+//! NumPy, the making of the matrices, and the starting of threads or processes, which wait until all are ready.
+//! Known bias: threads hold the interpreter's lock between calls of the library, as they do anywhere.
+//! What it cannot see: what starting a process costs beside a thread; `start-up` and `spawn` measure that.
+
+use serde::Deserialize;
+use tare_model::{RawOutput, Sample};
+
+use super::DecodeError;
+use super::blas::{self, Blas, PYTHON, THREADS};
+use super::command_output::sample;
+use super::declared::described;
+
+/// The registered workload.
+pub static ENTRY: Blas = Blas {
+    declared: described! {
+        "blas-together": "operations on matrices by NumPy, by several at once as threads of one interpreter or as processes";
+        params {
+            "size" = Int(500), Between(16, 8_000): "order of the matrices, 16 to 8000";
+            "pairs" = Int(8), Between(1, 64): "pairs of matrices of each, 1 to 64";
+            "workers" = Int(2), Between(1, 64): "how many do the work at once, 1 to 64";
+            "processes" = Int(0), Between(0, 1): "0: threads of one interpreter; 1: a process each";
+            + THREADS;
+            + PYTHON;
+        }
+        "blas.together.time", Nanosecond, Lower, Compute: "Time until the last one has done all four operations on all of its matrices.";
+    },
+    script: concat!(
+        include_str!("blas_common.py"),
+        include_str!("blas_together.py")
+    ),
+    numbers: &["size", "pairs", "workers", "processes"],
+    decode,
+};
+
+fn decode(raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+    #[derive(Deserialize)]
+    struct Told {
+        all_ns: f64,
+    }
+    let told: Told = blas::told(raw)?;
+    let metric = &ENTRY.declared.metrics[0];
+    Ok(vec![sample(metric, vec![told.all_ns])?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Workload as _;
+    use super::super::command_output::tests::raw;
+    use super::*;
+
+    const OUTPUT: &str = r#"{"all_ns": 81000, "span_ns": [10, 81010], "threads": 4, "limit": null, "cpus": 4, "quota": null,
+        "libraries": [], "numpy": "1.24.2"}"#;
+
+    #[test]
+    fn the_time_is_that_of_the_last_one() {
+        let raw = raw(0, OUTPUT.as_bytes(), b"");
+        let samples = ENTRY.decode(&raw).unwrap();
+        assert_eq!(samples[0].observations, [81_000.0]);
+        let span = ENTRY.span(&raw).unwrap();
+        assert_eq!((span.start_ns, span.end_ns), (10, 81_010));
+        assert!(ENTRY.remarks(&raw).is_empty());
+    }
+
+    #[test]
+    fn a_program_that_failed_or_printed_something_else_is_no_reading() {
+        let backwards = OUTPUT.replace("81000", "-1");
+        for (code, output) in [(1, OUTPUT), (0, "Killed"), (0, "{}"), (0, &*backwards)] {
+            assert!(ENTRY.decode(&raw(code, output.as_bytes(), b"")).is_err());
+        }
+    }
+}
