@@ -15,7 +15,7 @@ const LONG_FILES: &str = "\
 crates/tare-agent/src/launch/sys.rs 550 system calls with their preconditions, side by side
 crates/tare-agent/src/meter.rs 600 one protocol of timing
 crates/tare-agent/tests/serve.rs 600 tests of one thing, with what they set up
-crates/tare-model/src/dossier.rs 700 one format, whose parts are read together
+crates/tare-model/src/dossier.rs 600 one format, whose parts are read together
 crates/tare-model/src/fact.rs 650 one table, a row a fact
 crates/tare-model/src/launch.rs 600 one format, whose parts are read together
 crates/tare/src/analyze/concurrency.rs 550 one estimate with its diagnostics

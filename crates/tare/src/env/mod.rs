@@ -247,8 +247,7 @@ pub trait Environment: Send {
     fn gather(&mut self, _nodes: u32) {}
     /// Makes what every instance needs, such as an image: untimed; twice is fine.
     fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError>;
-    /// Whether an instance may still be on its way out while the next one starts: nothing of the one is the other's,
-    /// no name, port or file.
+    /// Whether an instance may still be leaving while the next one starts: they share no name, port or file.
     fn may_leave_late(&self) -> bool {
         false
     }

@@ -14,13 +14,12 @@
 use tare_model::Trial;
 use tare_stats::Needed;
 
+use super::TELLING_BLOCKS;
 use super::session::{Break, Session};
 use crate::store::{StoreError, WorkloadEnd};
 
 /// Fewer blocks give no interval.
 const ENOUGH_BLOCKS: u32 = 6;
-/// From so many blocks on widths say how many more are needed.
-pub(super) const TELLING_BLOCKS: u32 = 8;
 /// A workload is left out for its length only if it takes so many times as long as the others on average.
 const DISPROPORTION: u64 = 3;
 

@@ -48,6 +48,9 @@ use session::Session;
 /// Blocks between two looks at the precision (METHOD 1.4: looks at 10, 15, 20, …).
 pub const BLOCKS_BETWEEN_LOOKS: u32 = 5;
 
+/// From so many blocks on widths say how many more are needed.
+const TELLING_BLOCKS: u32 = 8;
+
 /// Where drivers and workloads are looked up.
 #[derive(Clone, Copy)]
 pub struct Registry<'a> {

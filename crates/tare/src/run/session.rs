@@ -14,14 +14,13 @@ use tare_model::{
 };
 use tare_stats::Needed;
 
-use super::budget::TELLING_BLOCKS;
 use super::charges;
 use super::exchange::{Cancelled, Dispatcher};
 use super::pace::Pace;
 use super::rig::{Needs, Rig};
 use super::suspended::Awake;
 use super::turn_state::TurnState;
-use super::{BLOCKS_BETWEEN_LOOKS, Precision, Registry, RunError, RunSummary};
+use super::{BLOCKS_BETWEEN_LOOKS, Precision, Registry, RunError, RunSummary, TELLING_BLOCKS};
 use crate::cx::{Context, Event, turn_page};
 use crate::env::{Charged, Wanted};
 use crate::plan::Plan;

@@ -113,7 +113,6 @@ pub(super) fn answer(
             None,
         );
     };
-    let percent = |fraction: f64| format!("{:.1} %", fraction * 100.0);
     let Some(ratio) = cell.ratio else {
         return (
             WhyOutcome::Undecided,
@@ -137,36 +136,6 @@ pub(super) fn answer(
                 None,
             )
         }
-        Verdict::Gain | Verdict::MaterialGain => (
-            WhyOutcome::None,
-            format!(
-                "no cost found: the command costs less in {place}, {:.3} times as much [{:.3}, {:.3}]; that is an order effect, another program or another clock more often than a gift",
-                ratio.point, ratio.low, ratio.high
-            ),
-            None,
-        ),
-        Verdict::NegligibleCost => (
-            WhyOutcome::None,
-            format!(
-                "next to no cost in {place}: {} more [{}, {}], which is less than the {} that count here",
-                percent(ratio.point - 1.0),
-                percent(ratio.low - 1.0),
-                percent(ratio.high - 1.0),
-                percent(cell.margin)
-            ),
-            Some(ratio.high - 1.0),
-        ),
-        Verdict::Equivalent | Verdict::NegligibleGain => {
-            let at_most = (ratio.high - 1.0).max(0.0);
-            (
-                WhyOutcome::None,
-                format!(
-                    "no cost found in {place}: {} at most, at 95 %",
-                    percent(at_most)
-                ),
-                Some(at_most),
-            )
-        }
         Verdict::Inconclusive => {
             let more = more_time(cell, spent);
             let text = if ratio.high / ratio.low.max(f64::MIN_POSITIVE) < WIDE {
@@ -182,7 +151,48 @@ pub(super) fn answer(
             };
             (WhyOutcome::Undecided, text, cell.mde)
         }
+        _ => {
+            let (told, at_most) = no_cost(cell, &ratio, &place);
+            (WhyOutcome::None, told, at_most)
+        }
     }
+}
+
+/// What is said where no cost was found, and what it may be at most.
+fn no_cost(cell: &DossierCell, ratio: &Span, place: &str) -> (String, Option<f64>) {
+    match cell.verdict {
+        Verdict::Gain | Verdict::MaterialGain => (
+            format!(
+                "no cost found: the command costs less in {place}, {:.3} times as much [{:.3}, {:.3}]; that is an order effect, another program or another clock more often than a gift",
+                ratio.point, ratio.low, ratio.high
+            ),
+            None,
+        ),
+        Verdict::NegligibleCost => (
+            format!(
+                "next to no cost in {place}: {} more [{}, {}], which is less than the {} that count here",
+                percent(ratio.point - 1.0),
+                percent(ratio.low - 1.0),
+                percent(ratio.high - 1.0),
+                percent(cell.margin)
+            ),
+            Some(ratio.high - 1.0),
+        ),
+        _ => {
+            let at_most = (ratio.high - 1.0).max(0.0);
+            (
+                format!(
+                    "no cost found in {place}: {} at most, at 95 %",
+                    percent(at_most)
+                ),
+                Some(at_most),
+            )
+        }
+    }
+}
+
+fn percent(fraction: f64) -> String {
+    format!("{:.1} %", fraction * 100.0)
 }
 
 /// What stands beside the answer where the image's program was compared with another one of the host's: how much that
