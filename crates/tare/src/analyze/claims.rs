@@ -13,7 +13,7 @@ use tare_model::publication::{Claim, Publication, Rule};
 
 use super::bounds::{of_several, three, wanted};
 use super::own_numbers;
-use super::rule::Look;
+use super::quantity::Look;
 
 /// Every claim with its verdict.
 pub(super) fn judged(publication: &Publication, dossier: &Dossier) -> Vec<DossierClaim> {

@@ -50,6 +50,7 @@ mod parts;
 mod placing;
 pub mod precision;
 mod publication;
+mod quantity;
 mod reading;
 mod remarked;
 mod report;

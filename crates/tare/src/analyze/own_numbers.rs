@@ -12,7 +12,7 @@ use tare_model::publication::{Place, Rule};
 use tare_model::{Better, ClaimVerdict};
 
 use super::bounds::{of_several, three, wanted};
-use super::rule::Look;
+use super::quantity::Look;
 use crate::workload::WORKLOADS;
 
 /// A ratio of published numbers, and the part of its places that it is of.

@@ -15,7 +15,7 @@ use tare_model::publication::{
     FigureKind, LayoutColumn, NoCounterpart, Publication, PublishedNumber, Quantity,
 };
 
-use super::rule::Look;
+use super::quantity::Look;
 use crate::workload::WORKLOADS;
 
 /// The publication beside this run's values.
