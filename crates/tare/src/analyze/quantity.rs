@@ -7,7 +7,6 @@ use tare_model::dossier::{ConcurrencyPoint, Dossier, DossierCell, Span};
 use tare_model::facts::emulation;
 use tare_model::publication::{INSTANCES, Publication, Quantity};
 
-
 /// Where to look values up.
 pub(super) struct Look<'a> {
     pub(super) publication: &'a Publication,

@@ -4,6 +4,8 @@
 //! An arm that is lost within a launch is started again once; lost again, it is given up for the rest of
 //! the run. Each of these is stored, and nothing is tried again silently.
 
+use std::thread::ScopedJoinHandle;
+
 use tare_model::{Facts, Outcome, Trial};
 
 use super::RunError;
@@ -58,7 +60,7 @@ impl Session<'_> {
             let threads: Vec<_> = leaving.into_iter().map(stop).collect();
             let order = at_once.into_iter().chain(late);
             let restarted = self.restart(order, launch, block, &mut stopping_ns);
-            let joined = threads.into_iter().map(|thread| thread.join());
+            let joined = threads.into_iter().map(ScopedJoinHandle::join);
             let left: Vec<_> = joined
                 .map(|left| left.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
                 .collect();

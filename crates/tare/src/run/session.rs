@@ -388,9 +388,13 @@ impl<'a> Session<'a> {
         if let Some(text) = self.precision.so_far() {
             self.cx.observer.event(&Event::SoFar(text));
         }
-        let is_done = |needed: &Needed| match has_budget {
-            true => needed.most <= 0.0,
-            false => needed.enough <= 0.0,
+        let is_done = |needed: &Needed| {
+            let left = if has_budget {
+                needed.most
+            } else {
+                needed.enough
+            };
+            left <= 0.0
         };
         for (workload, _) in needed.iter().enumerate().filter(|(_, it)| is_done(it)) {
             if self.ended.get(workload) != Some(&None) {
