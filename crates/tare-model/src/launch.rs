@@ -559,10 +559,10 @@ pub const CAPABILITIES: [&str; 41] = [
 
 /// The number of the capability of this name.
 pub fn capability_number(name: &str) -> Option<u32> {
-    CAPABILITIES
-        .iter()
-        .position(|known| *known == name)
-        .map(|position| position as u32)
+    (0..)
+        .zip(&CAPABILITIES)
+        .find(|(_, known)| **known == name)
+        .map(|(number, _)| number)
 }
 
 #[cfg(test)]

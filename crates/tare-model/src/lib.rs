@@ -34,6 +34,7 @@ pub mod tool;
 pub mod trial;
 pub mod turns;
 pub mod unit;
+pub mod whole;
 pub mod wire;
 pub mod words;
 
@@ -53,6 +54,7 @@ pub use together::{INSTANCES_FORMAT, InstanceRecord, Together};
 pub use trial::{CellKey, Trial};
 pub use turns::{Sliced, TurnPage, Turns};
 pub use unit::{Better, MetricSpec, ResourceClass, Unit};
+pub use whole::{whole_ns, whole_part, whole_size};
 pub use words::{
     Absence, CheckResult, ClaimVerdict, Deviation, LayoutKind, ScalingLaw, Status, StoppedBy,
     Summary, Verdict, WhyOutcome,

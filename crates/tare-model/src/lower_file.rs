@@ -4,6 +4,8 @@
 //! nothing is layered, was made by the probe. No hole is in it and no two of its blocks are alike, so that
 //! no file system stores less than its size. Its first byte tells whether it has been written to.
 
+use crate::whole::whole_size;
+
 /// Its name in the directory for the probes' files.
 pub const LOWER_FILE: &str = "tare-lower";
 /// The first byte of a file that nobody has written to.
@@ -35,7 +37,7 @@ pub fn blocks(length: u64) -> impl Iterator<Item = Vec<u8>> + Send {
     let size = BLOCK_BYTES as u64;
     (0..length.div_ceil(size)).map(move |number| {
         let mut bytes = block(number);
-        bytes.truncate((length - number * size).min(size) as usize);
+        bytes.truncate(whole_size(length - number * size));
         bytes
     })
 }

@@ -74,7 +74,7 @@ pub fn next_turn(
     last: Option<u32>,
     last_phase: u32,
 ) -> Option<(u32, u32)> {
-    let places = phases.len() as u32;
+    let places = u32::try_from(phases.len()).ok()?;
     let phase = phases
         .iter()
         .copied()
@@ -104,7 +104,7 @@ impl Turns {
         let is_order = |row: &Vec<u32>| {
             let mut sorted = row.clone();
             sorted.sort_unstable();
-            sorted.into_iter().eq(0..places as u32)
+            sorted.into_iter().map(|place| place as usize).eq(0..places)
         };
         (1..=MOST_PLACES).contains(&places)
             && (self.place as usize) < places
