@@ -144,6 +144,15 @@ pub(crate) fn sorted(values: &[f64]) -> Vec<f64> {
     copy
 }
 
+/// The groups of equal values that stand side by side: in sorted values, the ties.
+#[allow(
+    clippy::float_cmp,
+    reason = "values tie when they are the same, however near others are"
+)]
+pub(crate) fn ties(values: &[f64]) -> impl Iterator<Item = &[f64]> {
+    values.chunk_by(|a, b| a == b)
+}
+
 /// The arithmetic mean; `NaN` of nothing.
 pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64

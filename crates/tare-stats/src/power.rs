@@ -10,6 +10,8 @@
 //! What it cannot see: tails. On heavy-tailed noise ranks do better than promised;
 //! with dependence between blocks everything does worse.
 
+use tare_model::{whole_part, whole_size};
+
 use crate::interval::Interval;
 use crate::special::t_quantile;
 
@@ -47,7 +49,8 @@ pub fn blocks_needed(n: usize, half_width: f64, target: f64) -> Option<usize> {
     if n == 0 || !usable {
         return None;
     }
-    Some((n as f64 * (half_width / target).powi(2)).ceil() as usize)
+    let needed = (n as f64 * (half_width / target).powi(2)).ceil();
+    Some(whole_size(whole_part(needed)))
 }
 
 /// How many more blocks something needs; infinitely many where nothing can be said.

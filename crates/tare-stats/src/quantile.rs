@@ -5,6 +5,8 @@
 //!
 //! What it cannot see: how uncertain a quantile is.
 
+use tare_model::{whole_part, whole_size};
+
 use crate::interval::{all_finite, sorted};
 
 /// The middle value, or the midpoint of the two. `None` for no values or any that
@@ -42,10 +44,12 @@ pub fn quantile(values: &[f64], p: f64) -> Option<f64> {
 /// As [`quantile`] for sorted, finite, non-empty values and `p` in [0, 1].
 pub(crate) fn quantile_of_sorted(values: &[f64], p: f64) -> f64 {
     let position = (values.len() - 1) as f64 * p;
-    let below = position.floor() as usize;
+    let below = whole_size(whole_part(position));
     let above = (below + 1).min(values.len() - 1);
     let share = position - below as f64;
-    if share == 0.5 {
+    #[allow(clippy::float_cmp, reason = "halfway between two values is exact")]
+    let is_halfway = share == 0.5;
+    if is_halfway {
         // Symmetric, so that the median does not depend on the direction.
         return f64::midpoint(values[below], values[above]);
     }

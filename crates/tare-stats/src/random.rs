@@ -56,8 +56,13 @@ impl Stream {
         let uneven = bound.wrapping_neg() % bound;
         loop {
             let product = u128::from(self.bits()) * u128::from(bound);
-            if product as u64 >= uneven {
-                return (product >> 64) as usize;
+            #[allow(
+                clippy::cast_possible_truncation,
+                reason = "the halves of a product, of which the high one is below the bound"
+            )]
+            let (high, low) = ((product >> 64) as usize, product as u64);
+            if low >= uneven {
+                return high;
             }
         }
     }

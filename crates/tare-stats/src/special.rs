@@ -105,7 +105,7 @@ pub fn binomial_cdf(k: u64, n: u64, p: f64) -> f64 {
     if k >= n || p == 0.0 {
         return 1.0;
     }
-    if p == 1.0 {
+    if p >= 1.0 {
         return 0.0;
     }
     beta_regularized((n - k) as f64, k as f64 + 1.0, 1.0 - p)

@@ -37,6 +37,7 @@ proptest! {
     }
 
     #[test]
+    #[allow(clippy::float_cmp, reason = "sums and means of eighths are exact")]
     fn a_shift_moves_the_interval(d in coarse(6, 60), shift in -40_i32..40) {
         let before = hodges_lehmann_paired(&d, 0.95).unwrap().interval;
         let moved: Vec<f64> = d.iter().map(|value| value + f64::from(shift)).collect();

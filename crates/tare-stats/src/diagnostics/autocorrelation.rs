@@ -11,7 +11,7 @@
 //! What it cannot see: dependence in short series. With ten blocks even r₁ = 0.5 is
 //! compatible with none.
 
-use crate::interval::{all_finite, mean};
+use crate::interval::{all_finite, mean, ties};
 use crate::special::chi_squared_upper;
 
 /// Values less their mean, and the sum of their squares.
@@ -23,7 +23,7 @@ struct Centred {
 impl Centred {
     /// `None` for fewer than two values, and for values that are all equal or not finite.
     fn of(x: &[f64]) -> Option<Self> {
-        if x.len() < 2 || !all_finite(x) || x.iter().all(|value| *value == x[0]) {
+        if !all_finite(x) || ties(x).count() < 2 {
             return None;
         }
         let centre = mean(x);

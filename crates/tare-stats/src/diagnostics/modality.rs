@@ -13,7 +13,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use crate::interval::{all_finite, sorted};
+use crate::interval::{all_finite, sorted, ties};
 use crate::random::Stream;
 
 const DIP: u64 = 0x0064_6970;
@@ -132,7 +132,7 @@ struct Step {
 fn dip_of_sorted(x: &[f64]) -> f64 {
     let mut steps: Vec<Step> = Vec::with_capacity(x.len());
     let mut below = 0.0;
-    for group in x.chunk_by(|a, b| a == b) {
+    for group in ties(x) {
         let through = below + group.len() as f64;
         steps.push(Step {
             at: group[0],

@@ -11,7 +11,7 @@
 //! What it cannot see: a trend that turns. A slow warm-up followed by slow cooling has
 //! S near zero.
 
-use crate::interval::all_finite;
+use crate::interval::{all_finite, sorted, ties};
 use crate::quantile::median;
 use crate::special::normal_cdf;
 
@@ -36,7 +36,7 @@ pub fn mann_kendall(x: &[f64]) -> Option<MannKendall> {
     let tied: u64 = ties.iter().copied().map(n_pairs).sum();
     let falling = falling_pairs(&mut x.to_vec());
     let rising = n_pairs(x.len()) - tied - falling;
-    let s = rising as i64 - falling as i64;
+    let s = rising.cast_signed() - falling.cast_signed();
     let weight = |count: usize| n_pairs(count) as f64 * (4 * count + 10) as f64;
     let ties: f64 = ties.into_iter().map(weight).sum();
     let variance = (weight(x.len()) - ties) / 18.0;
@@ -88,8 +88,7 @@ fn falling_pairs(x: &mut [f64]) -> u64 {
 
 /// Sizes of the groups of equal values.
 pub(crate) fn tie_sizes(x: &[f64]) -> Vec<usize> {
-    let sorted = crate::interval::sorted(x);
-    sorted.chunk_by(|a, b| a == b).map(<[f64]>::len).collect()
+    ties(&sorted(x)).map(<[f64]>::len).collect()
 }
 
 /// Up to here all pairwise slopes are held at once (half a million numbers).
@@ -143,8 +142,9 @@ pub fn theil_sen_slope(at: &[f64], value: &[f64]) -> Option<f64> {
     let mut slopes = Vec::with_capacity(at.len() * at.len().saturating_sub(1) / 2);
     for i in 0..at.len() {
         for j in i + 1..at.len() {
-            if at[i] != at[j] {
-                slopes.push((value[j] - value[i]) / (at[j] - at[i]));
+            let step = at[j] - at[i];
+            if step != 0.0 {
+                slopes.push((value[j] - value[i]) / step);
             }
         }
     }
