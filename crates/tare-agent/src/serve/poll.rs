@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::process::ChildStdin;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tare_model::Params;
 use tare_model::frames::Frames;
@@ -29,6 +29,12 @@ use super::{
 use crate::binding::Binding;
 use crate::facts;
 use crate::probe::Probe;
+
+/// A time as `poll` takes it: rounded up, or the last millisecond would be spent polling without a pause. Of one
+/// that is longer than it can wait, the most: then the server looks anew.
+fn waiting_ms(left: Duration) -> libc::c_int {
+    libc::c_int::try_from(left.as_millis()).map_or(libc::c_int::MAX, |ms| ms.saturating_add(1))
+}
 
 impl trial::Worker for Worker {
     type Stdin = ChildStdin;
@@ -154,8 +160,7 @@ impl Server<'_> {
             .filter(|active| active.killed.is_none())
             .map(|active| active.deadline.saturating_duration_since(Instant::now()))
             .min()
-            // Rounded up, or the last millisecond would be spent polling without a pause.
-            .map_or(-1, |left| left.as_millis() as i32 + 1);
+            .map_or(-1, waiting_ms);
         // SAFETY: the pointer and the length are those of a live vector, exclusively borrowed.
         let count = unsafe {
             libc::poll(
@@ -184,7 +189,8 @@ impl Server<'_> {
         let mut bytes = [0u8; 64];
         let mut next = Next::Serve;
         while let Ok(count @ 1..) = self.signals.read(&mut bytes) {
-            if bytes[..count].contains(&(libc::SIGTERM as u8)) {
+            let mut signals = bytes[..count].iter().copied().map(i32::from);
+            if signals.any(|signal| signal == libc::SIGTERM) {
                 next = Next::End;
             }
         }
@@ -409,6 +415,20 @@ fn read_available(stream: &mut Option<File>, mut take: impl FnMut(&[u8])) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
             Ok(0) | Err(_) => *stream = None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_of_weeks_is_waited_for_in_parts_and_not_for_ever() {
+        assert_eq!(waiting_ms(Duration::ZERO), 1);
+        assert_eq!(waiting_ms(Duration::from_micros(2_500)), 3);
+        for days in [24, 25, 40, 60, 100_000] {
+            assert!(waiting_ms(Duration::from_secs(days * 86_400)) > 2_000_000_000);
         }
     }
 }
