@@ -42,6 +42,10 @@ const IF_GREATER: u16 = 0x25;
 
 /// The longest program that the kernel accepts (`BPF_MAXINSNS`).
 const LONGEST: usize = 4096;
+/// What a test of an argument takes at most: both halves are loaded, masked and compared.
+const TEST: usize = 6;
+/// The longest rule: a failed test jumps over all that follows it, and conditional jumps reach so far.
+const LONGEST_RULE: usize = 255;
 
 /// One instruction, as the kernel lays it out.
 pub(super) type Instruction = libc::sock_filter;
@@ -51,8 +55,18 @@ pub(super) type Instruction = libc::sock_filter;
 pub(super) enum CompileError {
     /// This architecture's numbers are not known.
     Architecture,
-    /// The program would have this many instructions.
+    /// The program or a rule would have this many instructions.
     TooLong(usize),
+}
+
+/// The answer that is an error of this number.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "errors have numbers up to 4095"
+)]
+pub(super) const fn errno(number: libc::c_int) -> Action {
+    Action::Errno(number as u16)
 }
 
 fn plain(code: u16, k: u32) -> Instruction {
@@ -83,10 +97,11 @@ fn half(index: u32, is_high: bool) -> u32 {
 }
 
 /// Goes on behind the code if the test holds, else jumps `otherwise` instructions beyond its end.
-fn test_code(test: &ArgumentTest, otherwise: u8) -> Vec<Instruction> {
+fn test_code(test: &ArgumentTest, otherwise: usize) -> Vec<Instruction> {
+    let low = |word: u64| (word & 0xffff_ffff) as u32;
     let halves = [
-        (true, (test.mask >> 32) as u32, (test.value >> 32) as u32),
-        (false, test.mask as u32, test.value as u32),
+        (true, low(test.mask >> 32), low(test.value >> 32)),
+        (false, low(test.mask), low(test.value)),
     ];
     let mut code = Vec::new();
     for (is_high, mask, value) in halves {
@@ -103,7 +118,8 @@ fn test_code(test: &ArgumentTest, otherwise: u8) -> Vec<Instruction> {
     let length = code.len();
     for (position, instruction) in code.iter_mut().enumerate() {
         if instruction.code == IF_EQUAL {
-            instruction.jf = (length - position - 1) as u8 + otherwise;
+            let distance = length - position - 1 + otherwise;
+            instruction.jf = u8::try_from(distance).unwrap_or(u8::MAX);
         }
     }
     code
@@ -115,7 +131,7 @@ fn verdict_code(verdict: &Verdict, default: Action) -> Vec<Instruction> {
         // From the last test to the first, since each must know how much follows it.
         let mut rule = vec![answer(*action)];
         for test in tests.iter().rev() {
-            let mut front = test_code(test, rule.len() as u8);
+            let mut front = test_code(test, rule.len());
             front.append(&mut rule);
             rule = front;
         }
@@ -166,7 +182,8 @@ fn search(ranges: &[Range], default: Action) -> Vec<Instruction> {
     } else {
         // Conditional jumps reach 255 instructions; the unconditional one reaches all.
         code.push(branch(IF_AT_LEAST, first, 0, 1));
-        code.push(plain(JUMP, left.len() as u32));
+        let distance = u32::try_from(left.len()).unwrap_or(u32::MAX);
+        code.push(plain(JUMP, distance));
     }
     code.extend(left);
     code.extend(right);
@@ -181,11 +198,16 @@ pub(super) fn compile(
     if ARCHITECTURE == 0 {
         return Err(CompileError::Architecture);
     }
-    let no_such_call = answer(Action::Errno(libc::ENOSYS as u16));
+    let rules = profile.verdicts.values().flat_map(|of| &of.rules);
+    let most_tests = rules.map(|(tests, _)| tests.len()).max().unwrap_or(0);
+    if TEST * most_tests >= LONGEST_RULE {
+        return Err(CompileError::TooLong(TEST * most_tests));
+    }
+    let no_such_call = answer(errno(libc::ENOSYS));
     let mut code = vec![
         plain(LOAD, ARCH),
         branch(IF_EQUAL, ARCHITECTURE, 1, 0),
-        answer(Action::Errno(libc::EPERM as u16)),
+        answer(errno(libc::EPERM)),
         plain(LOAD, NUMBER),
     ];
     if cfg!(target_arch = "x86_64") {
@@ -315,7 +337,8 @@ mod tests {
             libc::CLONE_NEWPID,
             libc::CLONE_NEWNET,
         ] {
-            assert_eq!(call(fork | flag as u64), EPERM, "{flag:#x}");
+            let flags = fork | u64::from(flag.cast_unsigned());
+            assert_eq!(call(flags), EPERM, "{flag:#x}");
         }
     }
 
@@ -330,10 +353,10 @@ mod tests {
 
     #[test]
     fn a_search_tree_longer_than_a_conditional_jump_still_reaches_its_right_side() {
-        let verdicts: BTreeMap<u32, Verdict> = (0..900)
+        let verdicts: BTreeMap<u32, Verdict> = (0..900u16)
             .map(|nr| {
-                let rules = vec![(Vec::new(), Action::Errno(nr as u16 % 4000 + 2))];
-                (nr, Verdict { rules })
+                let rules = vec![(Vec::new(), Action::Errno(nr % 4000 + 2))];
+                (nr.into(), Verdict { rules })
             })
             .collect();
         let profile = Profile {
@@ -345,6 +368,31 @@ mod tests {
         for nr in 0..900 {
             let expected = libc::SECCOMP_RET_ERRNO | (nr % 4000 + 2);
             assert_eq!(run(&code, ARCHITECTURE, nr, [0; 6]), expected);
+        }
+    }
+
+    #[test]
+    fn a_rule_with_more_tests_than_a_jump_passes_over_is_refused() {
+        let compiled = |n_tests: usize| {
+            let tests = (0..n_tests).map(|_| ArgumentTest {
+                index: 0,
+                mask: u64::MAX - 1,
+                value: 2 << 40 | 2,
+            });
+            let rules = vec![(tests.collect(), Action::Allow)];
+            let profile = Profile {
+                verdicts: BTreeMap::from([(0, Verdict { rules })]),
+                highest: 0,
+                skipped: Vec::new(),
+            };
+            compile(&profile, Action::Errno(1))
+        };
+        let code = compiled(42).unwrap();
+        assert_eq!(run(&code, ARCHITECTURE, 0, [2 << 40 | 3; 6]), ALLOW);
+        assert_eq!(run(&code, ARCHITECTURE, 0, [3 << 40 | 3; 6]), EPERM);
+        for n_tests in [43, 60, 1_000] {
+            let refused = compiled(n_tests).unwrap_err();
+            assert_eq!(refused, CompileError::TooLong(6 * n_tests));
         }
     }
 }

@@ -53,7 +53,7 @@ impl Filter {
                 wrong.line, wrong.problem
             ))
         })?;
-        let default = call_list::Action::Errno(libc::EPERM as u16);
+        let default = bpf::errno(libc::EPERM);
         let program = bpf::compile(&profile, default).map_err(|wrong| {
             error(match wrong {
                 bpf::CompileError::Architecture => {
@@ -118,10 +118,10 @@ mod tests {
             if !is_ready {
                 sys::leave(250);
             }
-            let wrong = expected
-                .iter()
-                .position(|(number, errno)| answer(*number) != *errno);
-            sys::leave(wrong.map_or(0, |position| position as i32 + 1));
+            let wrong = (1..)
+                .zip(expected)
+                .find(|(_, (number, errno))| answer(*number) != *errno);
+            sys::leave(wrong.map_or(0, |(position, _)| position));
         }
         sys::reap(child, true).unwrap().unwrap()
     }
