@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use tare_agent::meter::Meter;
 use tare_agent::probe;
-use tare_model::{Params, ProbeReport, Value};
+use tare_model::{Params, ProbeReport, Value, whole_ns};
 
 fn main() -> ExitCode {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
         println!("{}: {error:?}", found.name);
         return ExitCode::FAILURE;
     }
-    let elapsed_ns = begin.elapsed().as_nanos() as u64;
+    let elapsed_ns = whole_ns(begin.elapsed());
     let unavailable = meter.take_unavailable();
     let (series, checksum, timer) = meter.finish();
     let report = ProbeReport {

@@ -10,6 +10,8 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::ExitCode;
 
+use tare_model::whole_size;
+
 /// Runs `allocate`: 0 when the file is there, 1 when it cannot be made, 2 for wrong arguments.
 #[allow(
     clippy::print_stderr,
@@ -55,7 +57,7 @@ fn has_room(file: &File, bytes: i64) -> io::Result<()> {
     if unsafe { libc::fstatvfs(file.as_raw_fd(), &raw mut room) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    if u128::from(room.f_bavail) * u128::from(room.f_frsize) < bytes as u128 {
+    if u128::from(room.f_bavail) * u128::from(room.f_frsize) < u128::from(bytes.cast_unsigned()) {
         return Err(io::Error::from_raw_os_error(libc::ENOSPC));
     }
     Ok(())
@@ -75,9 +77,9 @@ fn reserve(file: &mut File, bytes: i64) -> io::Result<()> {
 
 fn fill(file: &mut File, bytes: i64) -> io::Result<()> {
     let zeroes = vec![0u8; 1 << 20];
-    let mut left = bytes as u64;
+    let mut left = bytes.cast_unsigned();
     while left > 0 {
-        let part = left.min(zeroes.len() as u64) as usize;
+        let part = whole_size(left).min(zeroes.len());
         file.write_all(&zeroes[..part])?;
         left -= part as u64;
     }

@@ -36,6 +36,16 @@ pub fn whole(
         .map_err(|_| refused(format!("argument `{name}` is {value}, which is negative")))
 }
 
+/// The port under `port`, at least `least`; 0 where none was given.
+///
+/// # Errors
+/// `Failed` where it is no whole number or outside of what ports can be.
+#[inline(never)]
+pub fn port(params: &Params, least: u16) -> Result<u16, ProbeError> {
+    let port = whole(params, "port", 0, least.into()..=u16::MAX.into())?;
+    Ok(u16::try_from(port).unwrap_or(u16::MAX))
+}
+
 /// The address under `name`, if one was given.
 ///
 /// # Errors
@@ -69,5 +79,9 @@ mod tests {
         assert!(whole(&params, "depth", 4, 1..=256).is_err());
         assert!(whole(&params, "text", 4, 1..=256).is_err());
         assert!(whole(&params.with("less", -1i64), "less", 4, -5..=5).is_err());
+        assert_eq!(port(&Params::new(), 0), Ok(0));
+        assert!(port(&Params::new(), 1).is_err());
+        assert_eq!(port(&Params::new().with("port", 65_535i64), 1), Ok(65_535));
+        assert!(port(&Params::new().with("port", 65_536i64), 1).is_err());
     }
 }

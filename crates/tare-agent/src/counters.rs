@@ -224,8 +224,7 @@ fn first_bytes(path: &str) -> Option<String> {
 
 #[cfg(unix)]
 fn usage(mut now: BTreeMap<String, f64>) -> BTreeMap<String, f64> {
-    let nanoseconds =
-        |time: libc::timeval| time.tv_sec as f64 * 1e9 + f64::from(time.tv_usec as i32) * 1e3;
+    let nanoseconds = |time: libc::timeval| time.tv_sec as f64 * 1e9 + time.tv_usec as f64 * 1e3;
     for (who, user, sys) in [
         (
             libc::RUSAGE_CHILDREN,

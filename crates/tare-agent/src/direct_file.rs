@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tare_model::{Failure, Reason, counter};
+use tare_model::{Failure, Reason, counter, whole_part};
 
 use crate::meter::ProbeError;
 use crate::proc::number_after;
@@ -185,8 +185,14 @@ pub fn file_system(folder: &Path) -> String {
     if status != 0 {
         return "unknown".into();
     }
-    // Numbers from linux/magic.h; the field is signed on some targets and sign-extended there.
-    match answer.f_type as u32 {
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a number of 32 bits; the field is signed on some targets and sign-extended there"
+    )]
+    let kind = answer.f_type as u32;
+    // Numbers from linux/magic.h.
+    match kind {
         0xef53 => "ext4".into(),
         0x5846_5342 => "xfs".into(),
         0x9123_683e => "btrfs".into(),
@@ -205,7 +211,7 @@ pub fn file_system(folder: &Path) -> String {
 /// Bytes that this process has made the block layer read so far; `None` where the kernel does not say.
 pub fn device_read_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/io").ok()?;
-    number_after(&text, counter::READ_BYTES, ':').map(|bytes| bytes as u64)
+    number_after(&text, counter::READ_BYTES, ':').map(whole_part)
 }
 
 /// Remarks on whether reads of `asked_bytes` reached a device: `before` is [`device_read_bytes`] of then.
@@ -321,6 +327,8 @@ impl Drop for Slots {
 
 #[cfg(test)]
 mod tests {
+    use tare_model::whole_size;
+
     use super::*;
 
     fn folder(name: &str) -> PathBuf {
@@ -342,7 +350,7 @@ mod tests {
         );
         let mut slots = Slots::new(1, BLOCK_BYTES).unwrap();
         // Right size, wrong contents: as after a crash between writing and synchronising.
-        std::fs::write(&path, vec![0u8; bytes as usize]).unwrap();
+        std::fs::write(&path, vec![0u8; whole_size(bytes)]).unwrap();
         assert_ne!(
             open(&folder, bytes).unwrap().metadata().unwrap().ino(),
             inode

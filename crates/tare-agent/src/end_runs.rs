@@ -58,8 +58,13 @@ fn open(pid: u32) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "descriptors are of 32 bits"
+    )]
+    let fd = fd as libc::c_int;
     // SAFETY: the kernel has just made this descriptor, and nobody else knows it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 fn kill(pid: u32, handle: Option<&OwnedFd>) -> io::Result<()> {
@@ -75,7 +80,7 @@ fn kill(pid: u32, handle: Option<&OwnedFd>) -> io::Result<()> {
             )
         },
         // SAFETY: numbers only; the number is that of a process, never 0 or negative.
-        None => unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) }.into(),
+        None => unsafe { libc::kill(pid.cast_signed(), libc::SIGKILL) }.into(),
     };
     if result < 0 {
         return Err(io::Error::last_os_error());

@@ -40,7 +40,7 @@ const NOT_STARTED: u8 = 127;
 )]
 pub fn main(arguments: &[String]) -> ExitCode {
     match run(arguments) {
-        Ok(status) => ExitCode::from(status as u8),
+        Ok(status) => ExitCode::from(u8::try_from(status).unwrap_or(u8::MAX)),
         Err(problem) => {
             eprintln!("tare-agent: leash: {problem}");
             ExitCode::from(NOT_STARTED)
@@ -224,7 +224,7 @@ fn hold(
     mut console: Option<Console>,
     parent: Option<libc::pid_t>,
 ) -> io::Result<i32> {
-    let own = std::process::id() as libc::pid_t;
+    let own = std::process::id().cast_signed();
     let heeded = [
         libc::SIGCHLD,
         libc::SIGUSR1,

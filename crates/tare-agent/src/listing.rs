@@ -5,6 +5,8 @@
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+use tare_model::whole_size;
+
 use crate::meter::ProbeError;
 
 /// Opens the directory `name` of the directory `at`, reads all of it and closes it; how many entries it has,
@@ -39,7 +41,7 @@ pub fn entries(at: RawFd, name: &CStr) -> Result<usize, ProbeError> {
         match length {
             0 => return Ok(count),
             length if length < 0 => return Err(ProbeError::last("getdents64")),
-            length => count += records(&buffer, length as usize),
+            length => count += records(&buffer, whole_size(length.cast_unsigned())),
         }
     }
 }

@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tare_model::wire::Reply;
-use tare_model::{CommandReport, Failure, Reason, Series, Unit, WorkSpan};
+use tare_model::{
+    CommandReport, Failure, Reason, Series, Unit, WorkSpan, whole_ns, whole_part, whole_size,
+};
 
 use crate::by_name::by_name;
 use crate::moment::Moment;
@@ -81,7 +83,12 @@ impl Timer {
         let start = Instant::now();
         let mut readings = vec![0u64; 4096];
         for reading in &mut readings {
-            *reading = start.elapsed().as_nanos() as u64;
+            #[allow(
+                clippy::cast_possible_truncation,
+                reason = "what is weighed is the reading alone, and in 64 bits it is right for centuries"
+            )]
+            let read = start.elapsed().as_nanos() as u64;
+            *reading = read;
         }
         let mut steps: Vec<u64> = readings.windows(2).map(|pair| pair[1] - pair[0]).collect();
         steps.sort_unstable();
@@ -160,7 +167,7 @@ impl Meter {
     /// The time in which values were taken, for the report: without preparing and calibrating; `None` where the probe
     /// took its time itself. To be asked before [`Meter::finish`].
     pub fn timed_ns(&self) -> Option<u64> {
-        (!self.timed.is_zero()).then_some(self.timed.as_nanos() as u64)
+        (!self.timed.is_zero()).then_some(whole_ns(self.timed))
     }
 
     /// Counts time in which values were taken, for a probe that times stretches itself.
@@ -271,7 +278,7 @@ impl Meter {
             None
         };
         rounds.begin = Instant::now();
-        let mut values = Vec::with_capacity(BATCHES as usize + 8);
+        let mut values = Vec::with_capacity(whole_size(BATCHES) + 8);
         let uncounted = self.uncounted(batch);
         while rounds.another(self)? {
             if uncounted > 0 {
@@ -446,7 +453,7 @@ fn calibrate(
             return Ok(batch);
         }
         if took_ns * 4.0 >= batch_ns {
-            return Ok(((batch as f64 * batch_ns / took_ns).round() as u64).max(1));
+            return Ok(whole_part((batch as f64 * batch_ns / took_ns).round()).max(1));
         }
         batch = batch.saturating_mul(2);
     }

@@ -23,7 +23,7 @@ impl Moment {
         // that the call cannot fail.
         unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
         Self {
-            ns: time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64,
+            ns: time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned(),
             clock: SpanClock::Kernel,
         }
     }
@@ -43,7 +43,8 @@ impl Moment {
             QueryPerformanceFrequency(&raw mut per_second);
         }
         Self {
-            ns: (i128::from(count) * 1_000_000_000 / i128::from(per_second)) as u64,
+            ns: u64::try_from(i128::from(count) * 1_000_000_000 / i128::from(per_second))
+                .unwrap_or(0),
             clock: SpanClock::Kernel,
         }
     }
@@ -52,10 +53,7 @@ impl Moment {
     pub(crate) fn now() -> Self {
         static ORIGIN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
         Self {
-            ns: ORIGIN
-                .get_or_init(std::time::Instant::now)
-                .elapsed()
-                .as_nanos() as u64,
+            ns: tare_model::whole_ns(ORIGIN.get_or_init(std::time::Instant::now).elapsed()),
             clock: SpanClock::Worker,
         }
     }

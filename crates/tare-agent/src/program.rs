@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use tare_model::whole_size;
+
 /// Where programs are looked for in a place that has no search path.
 #[cfg(not(windows))]
 pub const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -160,7 +162,7 @@ fn of_elf(file: &File, head: &[u8]) -> io::Result<Option<PathBuf>> {
         else {
             return Ok(None);
         };
-        let mut name = vec![0; (length as usize).min(LINE_LIMIT)];
+        let mut name = vec![0; whole_size(length).min(LINE_LIMIT)];
         let read = read_up_to(file, &mut name, place)?;
         name.truncate(read);
         let name = name.split(|byte| *byte == 0).next().unwrap_or_default();

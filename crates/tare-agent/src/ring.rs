@@ -12,7 +12,7 @@ use std::os::fd::AsRawFd;
 use std::time::Instant;
 
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
-use tare_model::{Failure, Reason};
+use tare_model::{Failure, Reason, whole_ns, whole_size};
 
 use crate::direct_file::Slots;
 use crate::meter::ProbeError;
@@ -75,7 +75,7 @@ impl<'a> Ring<'a> {
                 slots.n_slots()
             ))));
         }
-        let entries = (slots.n_slots() as u32).next_power_of_two();
+        let entries = u32::try_from(slots.n_slots().next_power_of_two()).unwrap_or(u32::MAX);
         let (queues, mode) = build(entries)?;
         let mut ring = Self {
             queues,
@@ -122,6 +122,10 @@ impl<'a> Ring<'a> {
         &self.notes
     }
 
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "a slot is one of few and of some MiB at most; once for each read that is timed"
+    )]
     fn entry(&self, slot: usize, offset: u64) -> squeue::Entry {
         let pointer = self.slots.pointer(slot);
         let length = self.slots.slot_bytes() as u32;
@@ -178,13 +182,13 @@ impl<'a> Ring<'a> {
             let error = io::Error::from_raw_os_error(-result);
             return Err(ProbeError::system("read by io_uring", &error));
         }
-        if result as usize != self.slots.slot_bytes() {
+        if result.cast_unsigned() as usize != self.slots.slot_bytes() {
             return Err(ProbeError::Failed(Failure::Probe(format!(
                 "read by io_uring: {result} bytes instead of {}",
                 self.slots.slot_bytes()
             ))));
         }
-        Ok(completion.user_data() as usize)
+        Ok(whole_size(completion.user_data()))
     }
 
     /// Keeps the slots busy with the offsets that `next` gives until `finished`, called with the number
@@ -229,7 +233,7 @@ impl<'a> Ring<'a> {
         }
         let begin = Instant::now();
         self.enter(0)?;
-        let lasted_ns = begin.elapsed().as_nanos() as u64;
+        let lasted_ns = whole_ns(begin.elapsed());
         let mut n_complete = 0;
         while let Some(completion) = self.reap() {
             self.check(&completion)?;

@@ -10,6 +10,8 @@
 
 use std::time::{Duration, Instant};
 
+use tare_model::{whole_ns, whole_part};
+
 use crate::meter::{Meter, ProbeError};
 
 /// How many slices a share of time is cut into.
@@ -89,7 +91,7 @@ impl Slices {
         if self.is_warm {
             self.kept.push(Slice {
                 count: count - self.count_at_mark,
-                lasted_ns: lasted.as_nanos() as u64,
+                lasted_ns: whole_ns(lasted),
             });
         } else {
             self.is_warm = true;
@@ -119,7 +121,7 @@ impl Meter {
     ) -> Result<Vec<Slice>, ProbeError> {
         let Some(slice_ns) = self.slice_ns() else {
             let begin = Instant::now();
-            let mut slices = Slices::start((self.target_ns() as f64 * share) as u64);
+            let mut slices = Slices::start(whole_part(self.target_ns() as f64 * share));
             work(&mut slices)?;
             self.count_timed(begin.elapsed());
             return Ok(slices.into_inner());

@@ -71,7 +71,7 @@ fn open(name: &str) -> io::Result<OwnedFd> {
     // One byte is left for the NUL at the end.
     let room = request.ifr_name.len() - 1;
     for (place, byte) in request.ifr_name[..room].iter_mut().zip(name.bytes()) {
-        *place = byte as libc::c_char;
+        *place = libc::c_char::from_ne_bytes([byte]);
     }
     request.ifr_ifru.ifru_flags = FLAGS;
     // SAFETY: the descriptor is open, and `request` is a live `ifreq` as TUNSETIFF reads and writes it.

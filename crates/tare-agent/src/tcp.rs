@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tare_model::{Failure, Params, Reason};
 
-use crate::args::{self, refused, whole};
+use crate::args::{self, refused};
 use crate::meter::{Meter, ProbeError};
 
 /// How long connecting may take.
@@ -36,7 +36,7 @@ pub fn peer(params: &Params) -> Result<Peer, ProbeError> {
         (Some(_), Some(_)) => {
             let address = args::address(params, "address")?
                 .ok_or_else(|| refused("argument `address` is no text".to_owned()))?;
-            let port = whole(params, "port", 0, 1..=65_535)? as u16;
+            let port = args::port(params, 1)?;
             Ok(Peer::There(SocketAddr::new(address, port)))
         }
         _ => Err(refused(
@@ -55,7 +55,7 @@ pub fn listen(meter: &mut Meter, params: &Params) -> Result<TcpListener, ProbeEr
 
 fn bound(params: &Params) -> Result<TcpListener, ProbeError> {
     let address = args::address(params, "bind")?.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-    let port = whole(params, "port", 0, 0..=65_535)? as u16;
+    let port = args::port(params, 0)?;
     TcpListener::bind((address, port)).map_err(|error| match port {
         0 => ProbeError::system(&format!("listen on {address}"), &error),
         _ => ProbeError::system(&format!("listen on {address}, port {port}"), &error),

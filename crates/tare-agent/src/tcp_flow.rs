@@ -13,7 +13,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
-use tare_model::Failure;
+use tare_model::{Failure, whole_ns, whole_part, whole_size};
 
 use crate::meter::{Meter, ProbeError};
 use crate::slices::{Slice, Slices};
@@ -45,7 +45,7 @@ pub fn send_in_turns(
             .map_err(|error| failed(&error))?;
         let mut left = bytes;
         while left > 0 {
-            let length = left.min(CHUNK_BYTES as u64) as usize;
+            let length = whole_size(left).min(CHUNK_BYTES);
             stream
                 .write_all(&chunk[..length])
                 .map_err(|error| failed(&error))?;
@@ -54,7 +54,7 @@ pub fn send_in_turns(
         let count = number(stream)?;
         Ok(Slice {
             count,
-            lasted_ns: begin.elapsed().as_nanos() as u64,
+            lasted_ns: whole_ns(begin.elapsed()),
         })
     };
     let mut ends = stream;
@@ -68,7 +68,7 @@ pub fn send_in_turns(
     loop {
         let lasted_ns = burst(bytes)?.lasted_ns as f64;
         if lasted_ns * 4.0 >= aim_ns || bytes >= BURST_BYTES.end {
-            bytes = ((bytes as f64 * aim_ns / lasted_ns) as u64)
+            bytes = whole_part(bytes as f64 * aim_ns / lasted_ns)
                 .clamp(BURST_BYTES.start, BURST_BYTES.end);
             break;
         }
@@ -101,7 +101,7 @@ fn receive_bursts(mut stream: &TcpStream) -> Result<(), ProbeError> {
         }
         let mut left = length;
         while left > 0 {
-            let most = left.min(CHUNK_BYTES as u64) as usize;
+            let most = whole_size(left).min(CHUNK_BYTES);
             match stream.read(&mut buffer[..most]) {
                 Ok(0) => return Err(broken("in a burst", &ErrorKind::UnexpectedEof.into())),
                 Ok(read) => left -= read as u64,

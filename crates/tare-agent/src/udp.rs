@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tare_model::{Failure, Params};
 
-use crate::args::{self, whole};
+use crate::args;
 use crate::meter::{Meter, ProbeError};
 use crate::tcp::{announce, no_loopback, no_path};
 
@@ -23,7 +23,7 @@ const LAST: &[u8] = b"last";
 /// Its port is announced.
 pub fn bind(meter: &mut Meter, params: &Params) -> Result<UdpSocket, ProbeError> {
     let address = args::address(params, "bind")?.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
-    let port = whole(params, "port", 0, 0..=65_535)? as u16;
+    let port = args::port(params, 0)?;
     let socket = UdpSocket::bind((address, port))
         .map_err(|error| ProbeError::system(&format!("bind to {address}"), &error))?;
     announce(meter, socket.local_addr())?;

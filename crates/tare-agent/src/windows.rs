@@ -18,6 +18,23 @@ pub(crate) fn wide(text: &str) -> Vec<u16> {
     text.encode_utf16().chain([0]).collect()
 }
 
+/// The longest time to wait that has an end, ms; the next number is for ever.
+const LONGEST_WAIT_MS: u32 = u32::MAX - 1;
+
+/// The length of a structure that says its own, or that is handed over with it.
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "structures are of a few KiB"
+)]
+pub(crate) const fn length_of<T>() -> u32 {
+    size_of::<T>() as u32
+}
+
+/// How many letters a buffer has room for.
+pub(crate) fn room(buffer: &[u16]) -> u32 {
+    u32::try_from(buffer.len()).unwrap_or(u32::MAX)
+}
+
 /// What a call has said that answers 0 where it failed.
 pub(crate) fn done(answer: i32) -> io::Result<()> {
     match answer {
@@ -39,11 +56,7 @@ fn is_console(process: &OwnedHandle) -> bool {
     let mut path = [0u16; 512];
     // SAFETY: the handle is open, and the buffer has the length that is given.
     let length = unsafe {
-        K32GetProcessImageFileNameW(
-            process.as_raw_handle(),
-            path.as_mut_ptr(),
-            path.len() as u32,
-        )
+        K32GetProcessImageFileNameW(process.as_raw_handle(), path.as_mut_ptr(), room(&path))
     };
     let path = String::from_utf16_lossy(&path[..(length as usize).min(path.len())]);
     path.to_ascii_lowercase().ends_with("\\conhost.exe")
@@ -175,7 +188,7 @@ impl Job {
                 job.0.as_raw_handle(),
                 LIMITS_CLASS,
                 (&raw const limits).cast(),
-                size_of::<Limits>() as u32,
+                length_of::<Limits>(),
             )
         })?;
         Ok(job)
@@ -227,7 +240,7 @@ impl Job {
                 self.0.as_raw_handle(),
                 class,
                 (&raw mut *found).cast(),
-                size_of::<T>() as u32,
+                length_of::<T>(),
                 std::ptr::null_mut(),
             )
         };
@@ -252,7 +265,7 @@ impl Job {
         // SAFETY: the structure is that of the class. Where there are more, the call fails with what fits in place.
         unsafe { self.ask(MEMBERS_CLASS, &mut found) };
         let ids = found.ids.iter().take(found.listed as usize);
-        ids.map(|id| *id as u32).collect()
+        ids.filter_map(|id| u32::try_from(*id).ok()).collect()
     }
 
     /// Ends every process in it but this one, and waits for each, at most so long altogether; how many there were.
@@ -288,12 +301,14 @@ impl Job {
         if !self.has(handle) {
             return false;
         }
+        let limit_ms =
+            u32::try_from(limit.as_millis()).map_or(LONGEST_WAIT_MS, |ms| ms.min(LONGEST_WAIT_MS));
         // SAFETY: the handle is open and has both rights.
         unsafe {
             if TerminateProcess(handle, 1) == 0 {
                 return false;
             }
-            WaitForSingleObject(handle, limit.as_millis() as u32);
+            WaitForSingleObject(handle, limit_ms);
         }
         true
     }

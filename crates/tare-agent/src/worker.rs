@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use tare_model::wire::{FrameError, Json as _, Reply, Request, read_frame, write_frame};
-use tare_model::{Failure, Params, ProbeReport, RawOutput, Reason, Turns};
+use tare_model::{Failure, Params, ProbeReport, RawOutput, Reason, Turns, whole_ns};
 
 use crate::binding::Binding;
 use crate::counters::Counters;
@@ -195,7 +195,7 @@ fn run(
         unavailable,
         checksum: checksum.map(|checksum| format!("{checksum:016x}")),
         canary_ns: [canary_before_ns, canary_after_ns],
-        elapsed_ns: begin.elapsed().as_nanos() as u64,
+        elapsed_ns: whole_ns(begin.elapsed()),
         counters: before
             .zip(after)
             .map(|(before, after)| Counters::difference(&before, &after))

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use tare_model::command::CommandCall;
 use tare_model::wire::{Reply, Request};
-use tare_model::{Failure, Params, ProbeCall, ProbeReport, SpanClock, WorkSpan};
+use tare_model::{Failure, Params, ProbeCall, ProbeReport, SpanClock, WorkSpan, whole_ns};
 
 use common::frames::run;
 use common::{ANSWER_LIMIT, Agent};
@@ -106,7 +106,7 @@ fn a_worker_that_is_never_let_go_is_killed_at_its_limit() {
     let begin = Instant::now();
     hold(&mut agent, &[1], &probe("null"), limit);
     let failure = Failure::TimedOut {
-        limit_ns: limit.as_nanos() as u64,
+        limit_ns: whole_ns(limit),
     };
     assert_eq!(agent.reply(), Reply::Failed { trial: 1, failure });
     assert!(begin.elapsed() >= limit);

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use tare_model::wire::{PROTOCOL, Reply, Request, write_frame};
-use tare_model::{CommandCall, Failure, Params, ProbeCall, ProbeReport, Reason};
+use tare_model::{CommandCall, Failure, Params, ProbeCall, ProbeReport, Reason, whole_ns};
 
 /// Far more than any answer takes; passing it means a hang.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
@@ -267,7 +267,7 @@ fn a_worker_that_hangs_is_killed_and_reported() {
         let limit = Duration::from_millis(150);
         let begin = Instant::now();
         let reply = agent.ask(&fault(1, "hang", limit));
-        let limit_ns = limit.as_nanos() as u64;
+        let limit_ns = whole_ns(limit);
         let failure = Failure::TimedOut { limit_ns };
         assert_eq!(reply, Reply::Failed { trial: 1, failure }, "{server}");
         assert!(begin.elapsed() >= limit);

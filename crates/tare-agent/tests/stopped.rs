@@ -13,7 +13,7 @@ use tare_model::command::{CommandCall, InSlices};
 use tare_model::outcome::Exit;
 use tare_model::turns::{PAGE_BYTES, PAGE_KEY};
 use tare_model::wire::{Reply, Request};
-use tare_model::{ProbeReport, TurnPage, Turns};
+use tare_model::{ProbeReport, TurnPage, Turns, whole_ns};
 
 use common::{ANSWER_LIMIT, Agent, frames};
 
@@ -89,7 +89,7 @@ fn in_turn(test: &str, call: &CommandCall) -> [ProbeReport; 2] {
                 key: 9,
             }),
             check: false,
-            patience_ns: ANSWER_LIMIT.as_nanos() as u64,
+            patience_ns: whole_ns(ANSWER_LIMIT),
         };
         agent.send(&run(u64::from(place) + 1, call, Some(turns)));
         let reply = agent.reply();
@@ -148,7 +148,7 @@ fn a_program_that_ends_before_its_first_slice_does_is_never_stopped() {
     // A slice that no machine is too busy for.
     let call = CommandCall {
         in_slices: Some(InSlices {
-            ns: ANSWER_LIMIT.as_nanos() as u64,
+            ns: whole_ns(ANSWER_LIMIT),
             ..SLICES
         }),
         ..cut("true", &[])

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tare_model::turns::{DONE, PAGE_BYTES, PAGE_KEY, next_turn};
 use tare_model::wire::{Reply, Request};
-use tare_model::{Failure, Params, ProbeCall, TurnPage, Turns};
+use tare_model::{Failure, Params, ProbeCall, TurnPage, Turns, whole_ns, whole_size};
 
 use common::{ANSWER_LIMIT, Agent, frames};
 use skip::skip;
@@ -56,7 +56,7 @@ fn run(place: u32, probe: &str, page: Option<&Path>, key: u64, patience: Duratio
             key,
         }),
         check: false,
-        patience_ns: patience.as_nanos() as u64,
+        patience_ns: whole_ns(patience),
     };
     let trial = u64::from(place) + 1;
     frames::run(trial, call, 12_000_000, ANSWER_LIMIT, Some(turns))
@@ -143,7 +143,8 @@ fn a_processor_that_has_gone_is_not_in_the_report_and_the_turns_go_on() {
     let allowed = status
         .lines()
         .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    let here = tare_model::facts::cpu_list(allowed.unwrap()).unwrap()[0] as u32;
+    let here = tare_model::facts::cpu_list(allowed.unwrap()).unwrap()[0];
+    let here = u32::try_from(here).unwrap();
     let mut agent = Agent::start();
     let page = page("gone");
     for (place, on) in (0..).zip([here, GONE, here]) {
@@ -160,7 +161,7 @@ fn a_processor_that_has_gone_is_not_in_the_report_and_the_turns_go_on() {
     let mut slices = Vec::new();
     for _ in 0..3 {
         let (trial, report) = agent.report();
-        on[trial as usize - 1] = report.sliced.unwrap().cpu;
+        on[whole_size(trial) - 1] = report.sliced.unwrap().cpu;
         slices.push(report.series[0].values.len());
     }
     assert_eq!(on, [Some(here), None, Some(here)]);
@@ -175,11 +176,11 @@ fn over_the_channel_the_host_gives_each_turn() {
     let mut phases = [0; 3];
     let hear = |agent: &mut Agent, phases: &mut [u32; 3]| match agent.reply() {
         Reply::Waiting { trial, phase } => {
-            phases[trial as usize - 1] = phase;
+            phases[whole_size(trial) - 1] = phase;
             None
         }
         Reply::Done { trial, raw } => {
-            phases[trial as usize - 1] = DONE;
+            phases[whole_size(trial) - 1] = DONE;
             Some(serde_json::from_slice::<tare_model::ProbeReport>(&raw.stdout.0).unwrap())
         }
         other => panic!("{other:?}"),

@@ -74,15 +74,22 @@ const LIMITS: &[(&str, &[&str], &[&str])] = &[
     ),
 ];
 
+/// The number of a resource, as the C library types it.
+#[cfg(target_env = "gnu")]
+type Resource = libc::__rlimit_resource_t;
+/// The number of a resource, as the C library types it.
+#[cfg(not(target_env = "gnu"))]
+type Resource = libc::c_int;
+
 /// Resource limits that change what a probe sees.
-const RLIMITS: &[(&str, libc::c_int)] = &[
-    ("nofile", libc::RLIMIT_NOFILE as libc::c_int),
-    ("nproc", libc::RLIMIT_NPROC as libc::c_int),
-    ("stack", libc::RLIMIT_STACK as libc::c_int),
-    ("memlock", libc::RLIMIT_MEMLOCK as libc::c_int),
-    ("as", libc::RLIMIT_AS as libc::c_int),
-    ("core", libc::RLIMIT_CORE as libc::c_int),
-    ("fsize", libc::RLIMIT_FSIZE as libc::c_int),
+const RLIMITS: &[(&str, Resource)] = &[
+    ("nofile", libc::RLIMIT_NOFILE),
+    ("nproc", libc::RLIMIT_NPROC),
+    ("stack", libc::RLIMIT_STACK),
+    ("memlock", libc::RLIMIT_MEMLOCK),
+    ("as", libc::RLIMIT_AS),
+    ("core", libc::RLIMIT_CORE),
+    ("fsize", libc::RLIMIT_FSIZE),
 ];
 
 /// Collects all of them.
@@ -251,10 +258,19 @@ fn memory(facts: &mut Collector) {
     match file_system("/dev/shm") {
         Ok(status) => facts.set(
             fact::SHM_SIZE,
-            (status.f_blocks * status.f_bsize as u64).to_string(),
+            in_bytes(status.f_blocks, &status).to_string(),
         ),
         Err(error) => facts.unreadable(fact::SHM_SIZE, &error),
     }
+}
+
+/// How many bytes so many blocks of a file system are.
+#[allow(
+    clippy::cast_sign_loss,
+    reason = "a length, whose type depends on the C library"
+)]
+fn in_bytes(blocks: u64, status: &libc::statfs) -> u64 {
+    blocks * status.f_bsize as u64
 }
 
 fn file_system(path: &str) -> io::Result<libc::statfs> {
@@ -332,7 +348,7 @@ fn limits(facts: &mut Collector) {
             rlim_max: 0,
         };
         // SAFETY: `limit` is live and exclusively borrowed; a number that is no resource gives an error.
-        let result = unsafe { libc::getrlimit(*resource as _, &raw mut limit) };
+        let result = unsafe { libc::getrlimit(*resource, &raw mut limit) };
         let text = |value: libc::rlim_t| {
             if value == libc::RLIM_INFINITY {
                 "unlimited".to_owned()
@@ -374,7 +390,7 @@ fn mount(facts: &mut Collector, path: &str, mounts: &str) {
     let name = fact::of(fact::MOUNT_FREE, path);
     match file_system(path) {
         Ok(status) => {
-            let free = status.f_bavail * status.f_bsize as u64;
+            let free = in_bytes(status.f_bavail, &status);
             facts.set(&name, free.to_string());
         }
         Err(error) => facts.unreadable(&name, &error),

@@ -136,7 +136,7 @@ fn version(program: &Path, arguments: &[String]) -> io::Result<String> {
     let has_ended = answer.is_ok() && ends_by(&child, begun + VERSION_LIMIT);
     // SAFETY: `kill` takes plain numbers. The group's leader has not been reaped yet, so that its number, and
     // with it the group's, can belong to nobody else.
-    unsafe { libc::kill(-(child.id() as libc::pid_t), libc::SIGKILL) };
+    unsafe { libc::kill(-child.id().cast_signed(), libc::SIGKILL) };
     let status = child.wait()?;
     if !has_ended && answer.is_ok() {
         return Err(late());

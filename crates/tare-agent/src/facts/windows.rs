@@ -11,7 +11,7 @@ use tare_model::fact;
 
 use super::Collector;
 use crate::binding;
-use crate::windows::done;
+use crate::windows::{done, length_of, room};
 
 /// `OSVERSIONINFOW`.
 #[repr(C)]
@@ -116,7 +116,7 @@ fn imitated(facts: &mut Collector) {
 
 fn version(facts: &mut Collector) {
     let mut version = Version {
-        size: size_of::<Version>() as u32,
+        size: length_of::<Version>(),
         ..Version::default()
     };
     // SAFETY: the structure has the documented layout, is live, and says its own size.
@@ -134,7 +134,7 @@ fn version(facts: &mut Collector) {
 
 fn memory(facts: &mut Collector) {
     let mut memory = Memory {
-        size: size_of::<Memory>() as u32,
+        size: length_of::<Memory>(),
         ..Memory::default()
     };
     // SAFETY: `memory` is a live MEMORYSTATUSEX whose first field holds its size, as the call requires.
@@ -151,7 +151,7 @@ fn volume(facts: &mut Collector, path: &str) -> io::Result<()> {
     let wanted: Vec<u16> = OsStr::new(path).encode_wide().chain([0]).collect();
     let mut root = [0u16; 512];
     // SAFETY: the path ends with a zero, and the buffer has the length that is given.
-    done(unsafe { GetVolumePathNameW(wanted.as_ptr(), root.as_mut_ptr(), root.len() as u32) })?;
+    done(unsafe { GetVolumePathNameW(wanted.as_ptr(), root.as_mut_ptr(), room(&root)) })?;
     let mut system = [0u16; 64];
     // SAFETY: the root was just written with a zero at its end; null pointers ask for nothing, and the last buffer has
     // the length that is given.
@@ -164,7 +164,7 @@ fn volume(facts: &mut Collector, path: &str) -> io::Result<()> {
             std::ptr::null_mut(),
             std::ptr::null_mut(),
             system.as_mut_ptr(),
-            system.len() as u32,
+            room(&system),
         )
     })?;
     let text = |letters: &[u16]| {

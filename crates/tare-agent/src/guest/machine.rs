@@ -37,7 +37,7 @@ pub(super) fn up_ns() -> u64 {
     };
     // SAFETY: `time` is a live, exclusively borrowed structure.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }
 
 /// Waits for any child's end and returns its number.
@@ -46,7 +46,7 @@ pub(super) fn reap_any() -> io::Result<u32> {
         // SAFETY: a null status pointer is allowed; -1 means any child.
         let process = unsafe { libc::waitpid(-1, std::ptr::null_mut(), 0) };
         if process > 0 {
-            return Ok(process as u32);
+            return Ok(process.cast_unsigned());
         }
         let error = io::Error::last_os_error();
         if error.kind() != io::ErrorKind::Interrupted {
@@ -63,7 +63,8 @@ pub(super) fn wait_until_taken(port: &File) {
         revents: 0,
     }];
     // Whether it worked or not, the machine powers off next.
-    let _ = sys::poll(&mut entry, TAKING_LIMIT.as_millis() as i32);
+    let limit_ms = i32::try_from(TAKING_LIMIT.as_millis()).unwrap_or(i32::MAX);
+    let _ = sys::poll(&mut entry, limit_ms);
 }
 
 /// Writes the disk back and switches the machine off.

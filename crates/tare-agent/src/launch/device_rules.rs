@@ -64,7 +64,8 @@ fn set_list(folder: &Path) -> io::Result<()> {
 /// destination and source register, offset, number.
 fn instruction(code: u8, to: u8, from: u8, offset: i16, number: i32) -> u64 {
     let registers = u64::from(from << 4 | to) << 8;
-    u64::from(code) | registers | u64::from(offset as u16) << 16 | u64::from(number as u32) << 32
+    let offset = u64::from(offset.cast_unsigned()) << 16;
+    u64::from(code) | registers | offset | u64::from(number.cast_unsigned()) << 32
 }
 
 /// The program; it answers 1 where the device may be used. Its argument is a `struct bpf_cgroup_dev_ctx` of
@@ -104,11 +105,11 @@ fn program() -> Vec<u64> {
     for (major, minor) in ALLOWED {
         program.push(skip_unless(
             MAJOR,
-            major as i32,
+            major.cast_signed(),
             2 + i16::from(minor.is_some()),
         ));
         if let Some(minor) = minor {
-            program.push(skip_unless(MINOR, minor as i32, 2));
+            program.push(skip_unless(MINOR, minor.cast_signed(), 2));
         }
         program.extend(answer(1));
     }
@@ -134,12 +135,19 @@ fn attach_program(folder: &Path) -> io::Result<()> {
         c"Apache-2.0".as_ptr().addr() as u64,
     ];
     let loaded = sys::bpf(PROG_LOAD, &words)?;
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "descriptors are of 32 bits"
+    )]
+    let loaded = loaded as libc::c_int;
     // SAFETY: the kernel has just made this descriptor, and nobody else knows it.
-    let loaded = unsafe { OwnedFd::from_raw_fd(loaded as i32) };
+    let loaded = unsafe { OwnedFd::from_raw_fd(loaded) };
     let group = File::open(folder)?;
+    let [group_fd, loaded_fd] =
+        [group.as_raw_fd(), loaded.as_raw_fd()].map(|fd| u64::from(fd.cast_unsigned()));
     // Group and program, kind of attachment and flags.
     let words = [
-        low_and_high(group.as_raw_fd() as u64, loaded.as_raw_fd() as u64),
+        low_and_high(group_fd, loaded_fd),
         low_and_high(ATTACH_CGROUP_DEVICE, ALLOW_MULTI),
     ];
     sys::bpf(PROG_ATTACH, &words).map(drop)
@@ -161,17 +169,17 @@ mod tests {
             let word = program[at];
             let to = (word >> 8 & 15) as usize;
             let from = (word >> 12 & 15) as usize;
-            let offset = (word >> 16) as u16 as i16;
+            let offset = usize::from((word >> 16 & 0xffff) as u16);
             let number = (word >> 32) as u32;
             at += 1;
-            match word as u8 {
-                0x61 => registers[to] = u64::from(context[offset as usize / 4]),
+            match word & 0xff {
+                0x61 => registers[to] = u64::from(context[offset / 4]),
                 0xbf => registers[to] = registers[from],
                 0xb7 => registers[to] = u64::from(number),
                 0x54 => registers[to] &= u64::from(number),
                 0x74 => registers[to] >>= number,
-                0x15 if registers[to] == u64::from(number) => at += offset as usize,
-                0x55 if registers[to] != u64::from(number) => at += offset as usize,
+                0x15 if registers[to] == u64::from(number) => at += offset,
+                0x55 if registers[to] != u64::from(number) => at += offset,
                 0x15 | 0x55 => {}
                 0x95 => return registers[0],
                 other => panic!("unknown operation {other:#x}"),

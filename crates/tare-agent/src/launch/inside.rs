@@ -105,8 +105,8 @@ fn build(inside: &Inside<'_>, missing: &mut Vec<Missing>) -> Result<(), LaunchEr
     let plan = inside.plan;
     let spec = &plan.spec;
     if let Some(streams) = &inside.streams {
-        for (target, stream) in streams.iter().enumerate() {
-            sys::duplicate_onto(stream, target as i32).map_err(refused("connect the streams"))?;
+        for (target, stream) in (0..).zip(streams) {
+            sys::duplicate_onto(stream, target).map_err(refused("connect the streams"))?;
         }
     }
     sys::reset_signals().map_err(refused("reset the signals"))?;

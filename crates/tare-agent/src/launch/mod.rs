@@ -290,7 +290,7 @@ fn start(plan: &Plan, made: &mut Made, reporter: &mut Reporter) -> Result<Relay,
         inside::run(&inside, go_read, status_write);
     }
     made.process = Some(process);
-    report.init = Some(process as u32);
+    report.init = Some(process.cast_unsigned());
     drop((go_read, status_write, streams));
 
     if plan.has_user_namespace {

@@ -19,12 +19,30 @@ pub(super) struct Message {
 #[derive(Debug)]
 pub(super) struct Nest(usize);
 
+/// `AF_INET` as the fixed parts have it.
+const IPV4: u8 = 2;
+
+/// A kind of message or its flags, which the C library has as wider numbers.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "fields of 16 bits, whose constants are made for them"
+)]
+const fn short(number: libc::c_int) -> u16 {
+    number as u16
+}
+
+/// The length of an attribute, which the kernel refuses where it is not the true one.
+fn length(bytes: usize) -> u16 {
+    u16::try_from(bytes).unwrap_or(u16::MAX)
+}
+
 impl Message {
     /// A request of a kind with flags besides `NLM_F_REQUEST`.
     pub(super) fn new(kind: u16, flags: i32) -> Self {
         let mut bytes = vec![0u8; 16];
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
-        bytes[6..8].copy_from_slice(&((flags | libc::NLM_F_REQUEST) as u16).to_ne_bytes());
+        bytes[6..8].copy_from_slice(&short(flags | libc::NLM_F_REQUEST).to_ne_bytes());
         Self { bytes }
     }
 
@@ -40,7 +58,7 @@ impl Message {
     /// Appends the fixed part of an address message (`struct ifaddrmsg`), IPv4.
     pub(super) fn address(mut self, index: u32, prefix_bits: u8) -> Self {
         self.bytes
-            .extend([libc::AF_INET as u8, prefix_bits, 0, libc::RT_SCOPE_UNIVERSE]);
+            .extend([IPV4, prefix_bits, 0, libc::RT_SCOPE_UNIVERSE]);
         self.bytes.extend(index.to_ne_bytes());
         self
     }
@@ -48,7 +66,7 @@ impl Message {
     /// Appends the fixed part of a route message (`struct rtmsg`), IPv4.
     pub(super) fn route(mut self, table: u8, kind: u8) -> Self {
         self.bytes.extend([
-            libc::AF_INET as u8,
+            IPV4,
             0,
             0,
             0,
@@ -63,7 +81,7 @@ impl Message {
 
     /// Appends an attribute.
     pub(super) fn attribute(mut self, kind: u16, value: &[u8]) -> Self {
-        self.bytes.extend(((value.len() + 4) as u16).to_ne_bytes());
+        self.bytes.extend(length(value.len() + 4).to_ne_bytes());
         self.bytes.extend(kind.to_ne_bytes());
         self.bytes.extend(value);
         self.pad();
@@ -87,7 +105,7 @@ impl Message {
 
     /// Closes a nested attribute.
     pub(super) fn close(mut self, nest: &Nest) -> Self {
-        let length = (self.bytes.len() - nest.0) as u16;
+        let length = length(self.bytes.len() - nest.0);
         self.bytes[nest.0..nest.0 + 2].copy_from_slice(&length.to_ne_bytes());
         self.pad();
         self
@@ -98,7 +116,7 @@ impl Message {
     }
 
     fn finish(mut self) -> Vec<u8> {
-        let length = self.bytes.len() as u32;
+        let length = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
         self.bytes[..4].copy_from_slice(&length.to_ne_bytes());
         self.bytes
     }
@@ -154,7 +172,7 @@ fn attributes(mut bytes: &[u8]) -> Vec<(u16, &[u8])> {
 }
 
 fn refusal(body: &[u8]) -> io::Result<()> {
-    match u32_at(body, 0).map(|code| code as i32) {
+    match u32_at(body, 0).map(u32::cast_signed) {
         Some(0) => Ok(()),
         Some(code) => Err(io::Error::from_raw_os_error(-code)),
         None => Err(io::Error::from(io::ErrorKind::InvalidData)),
@@ -168,7 +186,7 @@ pub(super) fn ask(socket: &OwnedFd, message: Message) -> io::Result<()> {
     loop {
         let length = sys::receive(socket, &mut buffer)?;
         for answer in answers(&buffer[..length]) {
-            if answer.kind == libc::NLMSG_ERROR as u16 {
+            if answer.kind == short(libc::NLMSG_ERROR) {
                 return refusal(answer.body);
             }
         }
@@ -185,9 +203,9 @@ pub(super) fn link_index(socket: &OwnedFd, name: &str) -> io::Result<Option<i32>
     let length = sys::receive(socket, &mut buffer)?;
     for answer in answers(&buffer[..length]) {
         if answer.kind == libc::RTM_NEWLINK {
-            return Ok(u32_at(answer.body, 4).map(|index| index as i32));
+            return Ok(u32_at(answer.body, 4).map(u32::cast_signed));
         }
-        if answer.kind == libc::NLMSG_ERROR as u16 {
+        if answer.kind == short(libc::NLMSG_ERROR) {
             return match refusal(answer.body) {
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
                 Err(error) => Err(error),
@@ -211,10 +229,10 @@ fn dump<T>(
     loop {
         let length = sys::receive(socket, &mut buffer)?;
         for answer in answers(&buffer[..length]) {
-            if answer.kind == libc::NLMSG_DONE as u16 {
+            if answer.kind == short(libc::NLMSG_DONE) {
                 return Ok(found);
             }
-            if answer.kind == libc::NLMSG_ERROR as u16 {
+            if answer.kind == short(libc::NLMSG_ERROR) {
                 return refusal(answer.body).map(|()| found);
             }
             if answer.kind == wanted {
@@ -234,7 +252,7 @@ pub(super) fn texts(socket: &OwnedFd, wanted: u16) -> io::Result<Vec<(i32, Strin
             let text = String::from_utf8_lossy(value);
             Some(text.trim_end_matches('\0').to_owned())
         };
-        let index = u32_at(body, 4).unwrap_or(0) as i32;
+        let index = u32_at(body, 4).unwrap_or(0).cast_signed();
         Some((index, text(libc::IFLA_IFNAME)?, text(wanted)?))
     })
 }

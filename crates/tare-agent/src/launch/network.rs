@@ -45,7 +45,7 @@ fn hash(text: &str) -> u64 {
 
 /// The name of the device on the host for an instance's label.
 pub(crate) fn outer_name(label: &str) -> String {
-    format!("tare-{:08x}", hash(label) as u32)
+    format!("tare-{:08x}", hash(label) & 0xffff_ffff)
 }
 
 fn overlaps(network: Ipv4Addr, bits: u8, block: u32) -> bool {
@@ -59,7 +59,7 @@ fn overlaps(network: Ipv4Addr, bits: u8, block: u32) -> bool {
 }
 
 fn block_for(label: &str, taken: &[(Ipv4Addr, u8)]) -> Option<PairAddresses> {
-    let first = (hash(label) >> 17) as u32 % BLOCKS;
+    let first = (hash(label) >> 17 & 0xffff_ffff) as u32 % BLOCKS;
     (0..ATTEMPTS)
         .map(|attempt| POOL + ((first + attempt) % BLOCKS) * 4)
         .find(|block| {
@@ -98,7 +98,7 @@ fn raise(
         let octets = address.octets();
         let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
         let message = Message::new(libc::RTM_NEWADDR, flags)
-            .address(index as u32, prefix_bits)
+            .address(index.cast_unsigned(), prefix_bits)
             .attribute(libc::IFA_LOCAL, &octets)
             .attribute(libc::IFA_ADDRESS, &octets);
         ask(socket, message)?;
@@ -131,7 +131,7 @@ fn veth(outer: &str, inner: &str, process: libc::pid_t) -> Message {
     message
         .link(0, 0, 0)
         .text(libc::IFLA_IFNAME, inner)
-        .attribute(libc::IFLA_NET_NS_PID, &(process as u32).to_ne_bytes())
+        .attribute(libc::IFLA_NET_NS_PID, &process.to_ne_bytes())
         .close(&peer)
         .close(&data)
         .close(&info)
@@ -251,7 +251,7 @@ pub(crate) fn port_name(number: u32, process: u32) -> String {
 
 /// Plugs the network namespace of `process` into the hub's bridge; the port there.
 pub(super) fn join_hub(process: libc::pid_t, link: &SiblingLink) -> Result<String, LaunchError> {
-    let port = port_name(link.number, process as u32);
+    let port = port_name(link.number, process.cast_unsigned());
     within_hub(link.hub, || {
         let socket = sys::route_socket()?;
         let message = veth(&port, SIBLING, process);

@@ -110,7 +110,8 @@ fn sweep_groups(wanted: &Wanted, lines: &mut Vec<Line>) {
                 continue;
             }
             let removed = control::remove_folder(&folder, |process| {
-                proc::run_of(process as u32).is_some_and(|carried| wanted.runs.contains(&carried))
+                proc::run_of(process.cast_unsigned())
+                    .is_some_and(|carried| wanted.runs.contains(&carried))
             });
             lines.push(Line {
                 kind: "cgroup",

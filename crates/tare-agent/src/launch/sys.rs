@@ -46,6 +46,10 @@ pub(crate) fn clone_process(namespaces: libc::c_int) -> io::Result<libc::pid_t> 
     // CLONE_SETTLS or *_TID flag is given, so the other four arguments are not read; zeros have the same
     // meaning in the argument orders of x86_64 and aarch64.
     let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "numbers of processes are of 32 bits"
+    )]
     check_long(pid).map(|pid| pid as libc::pid_t)
 }
 
@@ -261,7 +265,7 @@ pub(crate) fn end_with_parent(
     signal: libc::c_int,
     expected: Option<libc::pid_t>,
 ) -> io::Result<libc::pid_t> {
-    prctl(libc::PR_SET_PDEATHSIG, signal as libc::c_ulong)?;
+    prctl(libc::PR_SET_PDEATHSIG, signal.cast_unsigned().into())?;
     let found = parent();
     if expected.is_some_and(|expected| expected != found) {
         return Err(io::Error::new(
@@ -373,7 +377,7 @@ pub(crate) fn next_signal(descriptor: &OwnedFd) -> Option<libc::c_int> {
     let size = size_of::<libc::signalfd_siginfo>();
     // SAFETY: `info` has `size` bytes of room.
     let got = unsafe { libc::read(descriptor.as_raw_fd(), (&raw mut info).cast(), size) };
-    (got == size as isize).then_some(info.ssi_signo as libc::c_int)
+    (got == size.cast_signed()).then_some(info.ssi_signo.cast_signed())
 }
 
 /// Unblocks every signal and gives it its default action again, as a program expects to be started.
@@ -422,7 +426,7 @@ pub(crate) fn set_capabilities(effective: u64, permitted: u64, inheritable: u64)
         pid: 0,
     };
     let words = [
-        [effective as u32, permitted as u32, inheritable as u32],
+        [effective, permitted, inheritable].map(|set| (set & 0xffff_ffff) as u32),
         [
             (effective >> 32) as u32,
             (permitted >> 32) as u32,
@@ -474,7 +478,7 @@ pub(crate) fn route_socket() -> io::Result<OwnedFd> {
 pub(crate) fn send(socket: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
     // SAFETY: pointer and length describe `bytes`.
     let sent = unsafe { libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0) };
-    if sent == bytes.len() as isize {
+    if sent == bytes.len().cast_signed() {
         Ok(())
     } else {
         Err(io::Error::last_os_error())

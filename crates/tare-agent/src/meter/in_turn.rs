@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use tare_model::Sliced;
+use tare_model::{Sliced, whole_part, whole_size};
 
 use super::{COUNTED, FEWEST, FEWEST_SLICES, Meter, ProbeError};
 use crate::binding::Binding;
@@ -118,8 +118,8 @@ impl Meter {
             Some(alternation) => {
                 alternation.turns.enter()?;
                 alternation.is_open = true;
-                let slices = (share_ns / alternation.slice_ns as f64).ceil() as usize;
-                Some(slices.max(FEWEST_SLICES))
+                let slices = whole_part((share_ns / alternation.slice_ns as f64).ceil());
+                Some(whole_size(slices).max(FEWEST_SLICES))
             }
         };
         Ok(Rounds {
@@ -160,7 +160,7 @@ impl Meter {
     /// How many operations of `operation_ns` fill what is counted of a slice; 1 where no turns are taken.
     pub(super) fn per_slice(&self, operation_ns: f64) -> u64 {
         self.slice_ns().map_or(1, |slice_ns| {
-            ((slice_ns as f64 * COUNTED / operation_ns.max(1.0)) as u64).max(1)
+            whole_part(slice_ns as f64 * COUNTED / operation_ns.max(1.0)).max(1)
         })
     }
 }

@@ -11,7 +11,7 @@
 
 use std::hint::black_box;
 
-use tare_model::Params;
+use tare_model::{Params, whole_size};
 
 use super::integer::chain;
 use crate::meter::{Meter, ProbeError};
@@ -36,11 +36,11 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
         state % below
     };
     let words: Vec<usize> = (0..BLOCKS)
-        .map(|_| (WORDS.start() + random(WORDS.end() - WORDS.start() + 1)) as usize)
+        .map(|_| whole_size(WORDS.start() + random(WORDS.end() - WORDS.start() + 1)))
         .collect();
     let mut order: Vec<usize> = (0..BLOCKS).collect();
     for place in (1..BLOCKS).rev() {
-        order.swap(place, random(place as u64 + 1) as usize);
+        order.swap(place, whole_size(random(place as u64 + 1)));
     }
     let mut blocks: Vec<Vec<u64>> = Vec::with_capacity(BLOCKS);
     blocks.resize_with(BLOCKS, Vec::new);
@@ -56,6 +56,10 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
         }
     };
     meter.loops("mem.allocate.time", 0.5, |times| {
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "of 64 bits, and in the timed work"
+        )]
         let (whole, rest) = (times as usize / BLOCKS, times as usize % BLOCKS);
         for _ in 0..whole {
             round(BLOCKS);

@@ -43,6 +43,10 @@ impl Lanes {
 
     /// Performs `steps` steps from `index`.
     #[inline(never)]
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "below the number of entries, and in the timed loop"
+    )]
     fn walk(&mut self, mut index: u64, steps: u64) -> u64 {
         assert!((index as usize) < ENTRIES);
         let ring = self.ring.as_ptr();
@@ -76,6 +80,8 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
 
 #[cfg(test)]
 mod tests {
+    use tare_model::whole_size;
+
     use super::*;
 
     #[test]
@@ -83,7 +89,7 @@ mod tests {
         let mut lanes = Lanes::new();
         let mut seen = [false; ENTRIES];
         for steps in 0..ENTRIES as u64 {
-            seen[lanes.walk(0, steps) as usize] = true;
+            seen[whole_size(lanes.walk(0, steps))] = true;
         }
         assert!(seen.iter().all(|seen| *seen));
         assert_eq!(lanes.walk(0, ENTRIES as u64), 0);

@@ -39,9 +39,9 @@ fn encrypt(schedule: &Schedule, text: &[u64], cipher: &mut [u64]) {
 fn text() -> Vec<u64> {
     (0..BLOCKS)
         .map(|block| {
-            let characters =
-                std::array::from_fn(|place| b' ' + ((block * 8 + place) * 31 % 95) as u8);
-            u64::from_be_bytes(characters)
+            #[allow(clippy::cast_possible_truncation, reason = "a number below 95")]
+            let character = |place| b' ' + ((block * 8 + place) * 31 % 95) as u8;
+            u64::from_be_bytes(std::array::from_fn(character))
         })
         .collect()
 }

@@ -95,12 +95,13 @@ mod windows {
     }
 
     pub(super) fn run(meter: &mut Meter) -> Result<(), ProbeError> {
-        // The longest path that the system knows.
-        let mut path = vec![0u16; 32_768];
+        /// The longest path that the system knows.
+        const LONGEST: u32 = 32_768;
+        let mut path = vec![0u16; LONGEST as usize];
         meter.loops("fs.getcwd.time", 0.2, |times| {
             for _ in 0..times {
                 // SAFETY: the buffer has the length that is given.
-                if unsafe { GetCurrentDirectoryW(path.len() as u32, path.as_mut_ptr()) } == 0 {
+                if unsafe { GetCurrentDirectoryW(LONGEST, path.as_mut_ptr()) } == 0 {
                     return Err(ProbeError::last("GetCurrentDirectory"));
                 }
             }

@@ -34,7 +34,7 @@ mod linux {
     use std::os::unix::fs::FileExt;
     use std::time::{SystemTime, UNIX_EPOCH};
 
-    use tare_model::{Failure, Params, Unit};
+    use tare_model::{Failure, Params, Unit, whole_ns};
 
     use super::{QD1, QD32, SYNC};
     use crate::args;
@@ -57,7 +57,7 @@ mod linux {
         fn new(n_blocks: u64) -> Self {
             let now = SystemTime::now()
                 .duration_since(UNIX_EPOCH)
-                .map_or(0, |since| since.as_nanos() as u64);
+                .map_or(0, whole_ns);
             let seed = now ^ (u64::from(std::process::id()) << 32);
             Self {
                 state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
@@ -179,6 +179,8 @@ mod linux {
 
     #[cfg(test)]
     mod tests {
+        use tare_model::whole_size;
+
         use super::*;
 
         #[test]
@@ -188,7 +190,7 @@ mod linux {
             for _ in 0..2_000 {
                 let offset = places.next();
                 assert!(offset.is_multiple_of(BLOCK_BYTES as u64));
-                seen[(offset / BLOCK_BYTES as u64) as usize] = true;
+                seen[whole_size(offset / BLOCK_BYTES as u64)] = true;
             }
             assert!(seen.iter().all(|was_seen| *was_seen));
         }

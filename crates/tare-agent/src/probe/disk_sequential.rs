@@ -30,7 +30,7 @@ mod linux {
     use std::fs::File;
     use std::os::unix::fs::FileExt;
 
-    use tare_model::{Failure, Params, Unit};
+    use tare_model::{Failure, Params, Unit, whole_size};
 
     use super::{QUEUED, SYNC};
     use crate::args;
@@ -60,7 +60,7 @@ mod linux {
     pub(super) fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
         let block_bytes = args::whole(params, "block_kib", 1024, 4..=16_384)? << 10;
         let file_bytes = args::whole(params, "file_mib", 64, 1..=1 << 20)? << 20;
-        let depth = args::whole(params, "depth", 4, 1..=64)? as usize;
+        let depth = whole_size(args::whole(params, "depth", 4, 1..=64)?);
         if !block_bytes.is_multiple_of(BLOCK_BYTES as u64) || block_bytes > file_bytes {
             return Err(args::refused(format!(
                 "blocks of {block_bytes} bytes are no multiple of 4096 or longer than the file"
@@ -89,7 +89,7 @@ mod linux {
         file: &File,
         offsets: &mut InOrder,
     ) -> Result<(), ProbeError> {
-        let mut slots = Slots::new(1, offsets.block_bytes as usize)?;
+        let mut slots = Slots::new(1, whole_size(offsets.block_bytes))?;
         let buffer = slots.bytes_mut(0);
         let before = direct_file::device_read_bytes();
         let (mut n_all, mut offset) = (0, 0);
@@ -126,7 +126,7 @@ mod linux {
         depth: usize,
     ) -> Result<(), ProbeError> {
         let block_bytes = offsets.block_bytes;
-        let mut ring = Ring::new(file, Slots::new(depth, block_bytes as usize)?)?;
+        let mut ring = Ring::new(file, Slots::new(depth, whole_size(block_bytes))?)?;
         let offset = offsets.next();
         check(ring.read_one(offset)?, offset)?;
         let before = direct_file::device_read_bytes();

@@ -95,11 +95,12 @@ mod windows {
     }
 
     pub(super) fn run(meter: &mut Meter) -> Result<(), ProbeError> {
+        const ROOM: u16 = 256;
         let _ours = Ours::set();
         // With those that the system keeps.
         let all = std::env::vars_os().count();
         let last = wide("TARE_VARIABLE_31");
-        let mut text = [0u16; 256];
+        let mut text = [0u16; ROOM as usize];
         meter.loops("environment.get.time", 0.25, |times| {
             for _ in 0..times {
                 // SAFETY: the name ends with a zero, and the buffer has the length that is given.
@@ -107,7 +108,7 @@ mod windows {
                     GetEnvironmentVariableW(
                         black_box(last.as_ptr()),
                         text.as_mut_ptr(),
-                        text.len() as u32,
+                        ROOM.into(),
                     )
                 };
                 if length == 0 {
@@ -141,8 +142,7 @@ mod windows {
         meter.loops("environment.locale.time", 0.25, |times| {
             for _ in 0..times {
                 // SAFETY: the buffer has the length that is given.
-                let length =
-                    unsafe { GetUserDefaultLocaleName(text.as_mut_ptr(), text.len() as i32) };
+                let length = unsafe { GetUserDefaultLocaleName(text.as_mut_ptr(), ROOM.into()) };
                 if black_box(length) == 0 {
                     return Err(ProbeError::last("GetUserDefaultLocaleName"));
                 }

@@ -28,7 +28,9 @@ super::by_system!("openat and unlinkat");
 const FILES: usize = 64;
 /// What is written to each.
 #[cfg(any(target_os = "linux", windows))]
-const CONTENT: [u8; 4096] = [b'.'; 4096];
+const CONTENT: [u8; CONTENT_BYTES as usize] = [b'.'; CONTENT_BYTES as usize];
+#[cfg(any(target_os = "linux", windows))]
+const CONTENT_BYTES: u32 = 4096;
 
 #[cfg(any(target_os = "linux", windows))]
 fn per_file(start: std::time::Instant) -> f64 {
@@ -59,7 +61,7 @@ mod windows {
     use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle, RawHandle};
     use std::time::Instant;
 
-    use super::{CONTENT, FILES, per_file, rounds};
+    use super::{CONTENT, CONTENT_BYTES, FILES, per_file, rounds};
     use crate::folder::{Entered, Folder};
     use crate::meter::{Meter, ProbeError};
     use crate::windows::wide;
@@ -142,7 +144,7 @@ mod windows {
                 WriteFile(
                     file.as_raw_handle(),
                     CONTENT.as_ptr(),
-                    CONTENT.len() as u32,
+                    CONTENT_BYTES,
                     &raw mut written,
                     std::ptr::null_mut(),
                 )
@@ -150,7 +152,7 @@ mod windows {
             if answer == 0 {
                 return Err(ProbeError::last("WriteFile"));
             }
-            if written as usize != CONTENT.len() {
+            if written != CONTENT_BYTES {
                 let error = std::io::ErrorKind::WriteZero.into();
                 return Err(ProbeError::system("WriteFile", &error));
             }
@@ -286,7 +288,7 @@ mod linux {
                 if written < 0 {
                     return Err(ProbeError::last("write"));
                 }
-                if written as usize != CONTENT.len() {
+                if written.cast_unsigned() != CONTENT.len() {
                     return Err(ProbeError::system(
                         "write",
                         &std::io::ErrorKind::WriteZero.into(),

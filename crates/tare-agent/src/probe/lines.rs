@@ -16,7 +16,7 @@ use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use tare_model::{Failure, Params, Unit};
+use tare_model::{Failure, Params, Unit, whole_ns, whole_size};
 
 use crate::args::whole;
 use crate::folder::Folder;
@@ -56,7 +56,7 @@ fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
     };
     write(path, size, BUFFER_BYTES)?;
     let begin = Instant::now();
-    while written.len() < FEWEST || (begin.elapsed().as_nanos() as u64) < meter.target_ns() {
+    while written.len() < FEWEST || whole_ns(begin.elapsed()) < meter.target_ns() {
         let start = Instant::now();
         write(path, size, BUFFER_BYTES)?;
         written.push(start.elapsed().as_nanos() as f64 / all as f64);
@@ -116,7 +116,7 @@ fn for_each_file(
 
 /// Writes every file anew.
 fn write(folder: &Path, size: Size, buffer_bytes: usize) -> Result<(), ProbeError> {
-    let mut line = vec![b'a'; size.line_bytes as usize];
+    let mut line = vec![b'a'; whole_size(size.line_bytes)];
     if let Some(last) = line.last_mut() {
         *last = b'\n';
     }

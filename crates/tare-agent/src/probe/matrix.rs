@@ -32,6 +32,10 @@ super::probe! {
 }
 
 /// A permutation of `0..length`, always the same for the same seed.
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "the upper half of a product is below either factor"
+)]
 fn shuffled(length: usize, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..length).collect();
     let mut state = seed;
@@ -152,8 +156,12 @@ fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
     elementwise::multiply(&first, &second, &mut result);
     mix(meter, &result, f64::to_bits);
     inverter.invert(&first, &mut result);
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "whole numbers, which have few digits"
+    )]
     mix(meter, &result, |value| {
-        (value * n as f64).round() as i64 as u64
+        ((value * n as f64).round() as i64).cast_unsigned()
     });
 
     meter.loops("cpu.matrix.transpose.time", 0.1, |times| {
@@ -214,6 +222,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::float_cmp, reason = "sums of ones are exact")]
     fn the_rows_of_every_size_are_orthogonal() {
         for n in [64, 12, 24, 500] {
             let matrix = hadamard(n);

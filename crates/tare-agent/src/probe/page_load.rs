@@ -31,7 +31,7 @@ mod linux {
     use std::ffi::{CStr, CString};
     use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-    use tare_model::{Failure, Params};
+    use tare_model::{Failure, Params, whole_size};
 
     use crate::args::whole;
     use crate::folder::Folder;
@@ -50,15 +50,15 @@ mod linux {
 
     pub(super) fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
         let files = whole(params, "files", 200, 1..=100_000)?;
-        let bytes = whole(params, "bytes", 4096, 0..=1 << 20)?;
-        let tree = Tree::make(meter, files, bytes as usize)?;
-        let mut buffer = vec![0u8; bytes as usize + 1];
+        let bytes = whole_size(whole(params, "bytes", 4096, 0..=1 << 20)?);
+        let tree = Tree::make(meter, files, bytes)?;
+        let mut buffer = vec![0u8; bytes + 1];
         let at = tree.folder.handle().as_raw_fd();
         tree.pass(&mut buffer)?;
         meter.each("fs.page-load.time", 0.5, || tree.pass(&mut buffer))?;
         let mut next = tree.files.iter().cycle();
         meter.loops("fs.source-file.time", 0.3, |times| {
-            for file in next.by_ref().take(times as usize) {
+            for file in next.by_ref().take(whole_size(times)) {
                 read(at, file, tree.bytes, &mut buffer)?;
             }
             Ok(())
@@ -162,7 +162,7 @@ mod linux {
             // SAFETY: the descriptor is open and the rest of the buffer has the length that is given.
             match unsafe { libc::read(file.as_raw_fd(), rest.as_mut_ptr().cast(), rest.len()) } {
                 0 => break,
-                more if more > 0 => length += more as usize,
+                more if more > 0 => length += more.cast_unsigned(),
                 _ => return Err(ProbeError::last("read")),
             }
             if length > bytes {

@@ -25,6 +25,10 @@ super::probe! {
 const LINE: usize = 8;
 
 /// A random cyclic permutation: `next[place]` leads from each place to another, through all of them.
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "the upper half of a product is below either factor"
+)]
 fn cycle(places: u32) -> Vec<u32> {
     let mut next: Vec<u32> = (0..places).collect();
     let mut state = 0x9e37_79b9_7f4a_7c15;
@@ -46,6 +50,10 @@ fn lay_out(words: &mut [u64], next: &[u32]) {
 
 /// Follows `loads` pointers from `offset`; `words` holds offsets into itself.
 #[inline(never)]
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "a place in memory, and in the timed loop"
+)]
 fn follow(words: &[u64], mut offset: u64, loads: u64) -> u64 {
     assert!((offset as usize) < words.len());
     for _ in 0..loads {
@@ -67,7 +75,8 @@ fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
     let words = meter.prepare(|| {
         region.populate();
         let words = &mut region.words()[..(mib << 20) / size_of::<u64>()];
-        lay_out(words, &cycle((words.len() / LINE) as u32));
+        let n_lines = u32::try_from(words.len() / LINE).unwrap_or(u32::MAX);
+        lay_out(words, &cycle(n_lines));
         &*words
     })?;
     meter.checksum(follow(words, 0, 1_000));

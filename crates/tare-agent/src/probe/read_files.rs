@@ -14,7 +14,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use tare_model::{Failure, Params, Unit};
+use tare_model::{Failure, Params, Unit, whole_ns, whole_size};
 
 use crate::args::{refused, whole};
 use crate::folder::Folder;
@@ -59,7 +59,7 @@ fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
     let mut times = Vec::new();
     read_all(&paths, bytes, how)?;
     let begin = Instant::now();
-    while times.len() < FEWEST || (begin.elapsed().as_nanos() as u64) < meter.target_ns() {
+    while times.len() < FEWEST || whole_ns(begin.elapsed()) < meter.target_ns() {
         let start = Instant::now();
         let texts = read_all(&paths, bytes, how)?;
         times.push(start.elapsed().as_nanos() as f64);
@@ -81,7 +81,7 @@ fn write(path: &Path, bytes: u64) -> std::io::Result<()> {
     let mut left = bytes;
     while left > 0 {
         let part = left.min(block.len() as u64);
-        file.write_all(&block[..part as usize])?;
+        file.write_all(&block[..whole_size(part)])?;
         left -= part;
     }
     Ok(())

@@ -25,7 +25,7 @@ super::probe! {
     revision 1, cut LOOP
 }
 
-const THREADS: u64 = 2;
+const THREADS: usize = 2;
 const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz0123456789._";
 
 /// `[a-z0-9._]+@[a-z0-9._]+\.[a-z0-9._]+`
@@ -98,13 +98,13 @@ fn run(meter: &mut Meter, _params: &Params) -> Result<(), ProbeError> {
         }
         Ok(())
     })?;
-    let team = Team::new(THREADS as usize, move |_, times| {
+    let team = Team::new(THREADS, move |_, times| {
         for _ in 0..times {
             black_box(black_box(&nested).matches(black_box(hard), 0));
         }
     })?;
     meter.loops("cpu.regex-threads.time", 0.4, |times| {
-        team.run(times.div_ceil(THREADS));
+        team.run(times.div_ceil(THREADS as u64));
         Ok(())
     })
 }

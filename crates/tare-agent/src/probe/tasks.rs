@@ -28,7 +28,7 @@ super::probe! {
     revision 1, cut KERNEL
 }
 
-const THREADS: u64 = 2;
+const THREADS: usize = 2;
 /// Parts of the table.
 const PARTS: usize = 16;
 /// Insertions of both threads in a batch.
@@ -98,7 +98,7 @@ fn insert(meter: &mut Meter) -> Result<(), ProbeError> {
     let empty = || -> Vec<Mutex<Table>> { (0..PARTS).map(|_| Mutex::default()).collect() };
     let table = Arc::new(Mutex::new(Arc::new(empty())));
     let shared = table.clone();
-    let team = Team::new(THREADS as usize, move |number, times| {
+    let team = Team::new(THREADS, move |number, times| {
         let parts = lock(&shared).clone();
         let from = number as u64 * times;
         for key in from..from + times {
@@ -110,7 +110,7 @@ fn insert(meter: &mut Meter) -> Result<(), ProbeError> {
         let parts = Arc::new(empty());
         *lock(&table) = parts.clone();
         let start = Instant::now();
-        team.run(INSERTIONS / THREADS);
+        team.run(INSERTIONS / THREADS as u64);
         let value = start.elapsed().as_nanos() as f64 / INSERTIONS as f64;
         let n_entries: usize = parts.iter().map(|part| lock(part).len()).sum();
         if n_entries as u64 != INSERTIONS {

@@ -79,6 +79,8 @@ fn reset_at_close(stream: &std::net::TcpStream) -> Result<(), ProbeError> {
         l_onoff: 1,
         l_linger: 0,
     };
+    #[allow(clippy::cast_possible_truncation, reason = "a few bytes")]
+    let size = size_of::<libc::linger>() as libc::socklen_t;
     // SAFETY: the descriptor is open, and `linger` has the size that is given.
     let done = unsafe {
         libc::setsockopt(
@@ -86,7 +88,7 @@ fn reset_at_close(stream: &std::net::TcpStream) -> Result<(), ProbeError> {
             libc::SOL_SOCKET,
             libc::SO_LINGER,
             (&raw const linger).cast(),
-            size_of::<libc::linger>() as libc::socklen_t,
+            size,
         )
     };
     if done == 0 {

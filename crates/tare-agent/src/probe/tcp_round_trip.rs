@@ -12,7 +12,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use tare_model::{Params, Unit};
+use tare_model::{Params, Unit, whole_size};
 
 use crate::args;
 use crate::meter::{Meter, ProbeError};
@@ -31,7 +31,7 @@ pub const TIME: &str = "net.tcp.round-trip.time";
 pub const LONGEST_BYTES: i64 = 1024;
 
 fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
-    let bytes = args::whole(params, "bytes", 1, 1..=LONGEST_BYTES)? as usize;
+    let bytes = whole_size(args::whole(params, "bytes", 1, 1..=LONGEST_BYTES)?);
     let slices = match tcp::peer(params)? {
         Peer::There(address) => exchange(meter, tcp::connect(address)?, bytes)?,
         Peer::Here => {

@@ -281,7 +281,7 @@ mod linux {
         // SAFETY: a set of processors is an array of bits, and all zeroes are the empty set.
         let mut one = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
         // SAFETY: the number is one that the kernel gave; CPU_SET checks it against the set's size.
-        unsafe { libc::CPU_SET(processor as usize, &mut one) };
+        unsafe { libc::CPU_SET(processor.cast_unsigned() as usize, &mut one) };
         // SAFETY: thread 0 is the calling one, and `one` is a set of the size that is given.
         unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const one) == 0 }
     }

@@ -43,7 +43,7 @@ mod linux {
         let rounds = meter.self_timed(1.0, || Ok([touch()?]))?;
         let values = rounds.into_iter().flatten().collect();
         meter.record("mem.touch.time", Unit::Nanosecond, values, PAGES as u64);
-        if page_bytes != PAGE_BYTES as i64 {
+        if usize::try_from(page_bytes) != Ok(PAGE_BYTES) {
             meter.note(format!(
                 "the system's pages have {page_bytes} bytes: not every write is a first one"
             ));

@@ -10,7 +10,7 @@
 
 use std::net::UdpSocket;
 
-use tare_model::{Params, Unit};
+use tare_model::{Params, Unit, whole_size};
 
 use crate::args;
 use crate::meter::{Meter, ProbeError};
@@ -30,7 +30,7 @@ pub const TIME: &str = "net.udp.round-trip.time";
 pub const LONGEST_BYTES: i64 = 1024;
 
 fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
-    let bytes = args::whole(params, "bytes", 16, 8..=LONGEST_BYTES)? as usize;
+    let bytes = whole_size(args::whole(params, "bytes", 16, 8..=LONGEST_BYTES)?);
     let slices = match tcp::peer(params)? {
         Peer::There(address) => exchange(meter, &udp::connected(address)?, bytes)?,
         Peer::Here => {

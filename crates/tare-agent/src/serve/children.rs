@@ -65,7 +65,7 @@ pub(super) fn start_worker(near: Option<u32>) -> io::Result<Worker> {
         do_not_block(stream.as_raw_fd())?;
     }
     Ok(Worker {
-        pid: child.id() as libc::pid_t,
+        pid: child.id().cast_signed(),
         stdin: child.stdin.take(),
         stdout,
         stderr,
@@ -91,7 +91,7 @@ static SIGNAL_PIPE: AtomicI32 = AtomicI32::new(-1);
 
 /// Passes the signal's number on.
 extern "C" fn on_signal(signal: libc::c_int) {
-    let byte = signal as u8;
+    let byte = u8::try_from(signal).unwrap_or(0);
     // SAFETY: `write` may be called in a handler; the byte is alive, and the pipe, once opened, stays open.
     // A full pipe loses nothing: the server is going to look anyway.
     unsafe {

@@ -161,7 +161,7 @@ impl Page {
         let patience = Duration::from_nanos(turns.patience_ns);
         let look = libc::timespec {
             tv_sec: 0,
-            tv_nsec: LOOK.as_nanos() as libc::c_long,
+            tv_nsec: LOOK.subsec_nanos().cast_signed().into(),
         };
         loop {
             let now = bell.load(Ordering::SeqCst);
@@ -186,7 +186,7 @@ impl Page {
 
     fn somebody_keeps_it(&self, turns: &Turns) -> ProbeError {
         let last = self.words().last.load(Ordering::SeqCst);
-        let places = turns.rows[0].len() as u32;
+        let places = u32::try_from(turns.rows[0].len()).unwrap_or(u32::MAX);
         let holder = last.checked_sub(1).map(|number| {
             let row = &turns.rows[(number / places) as usize % turns.rows.len()];
             row[(number % places) as usize]

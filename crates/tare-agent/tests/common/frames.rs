@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use tare_model::wire::{FrameError, Reply, Request, read_frame};
-use tare_model::{ProbeCall, Turns};
+use tare_model::{ProbeCall, Turns, whole_ns};
 
 /// What an agent answers, as it comes.
 pub(crate) type Replies = Receiver<Result<Reply, FrameError>>;
@@ -35,7 +35,7 @@ pub(crate) fn run(
         trial,
         call,
         target_ns,
-        limit_ns: limit.as_nanos() as u64,
+        limit_ns: whole_ns(limit),
         workdir: env!("CARGO_TARGET_TMPDIR").to_owned(),
         hold: turns.is_some(),
         turns,

@@ -216,6 +216,11 @@ fn a_read_only_work_directory_makes_the_disk_probes_unavailable() {
 }
 
 /// Makes the calls `blocked` fail with `EPERM` for this thread, as an engine's seccomp profile would.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "codes, numbers of calls and lengths as the kernel has them"
+)]
 fn block(blocked: &[libc::c_long]) {
     let statement = |code: u32, k: u32| libc::sock_filter {
         code: code as u16,

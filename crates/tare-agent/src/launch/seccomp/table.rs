@@ -12,8 +12,18 @@ use crate::by_name::by_name;
 /// A table of names and numbers from the names of the constants.
 macro_rules! numbers {
     ($($constant:ident)*) => {
-        &[$((stringify!($constant), libc::$constant as u32)),*]
+        &[$((stringify!($constant), number_of(libc::$constant))),*]
     };
+}
+
+/// A number as filters compare it.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the kernel's numbers of calls have 32 bits and no sign, whatever the C library calls them"
+)]
+const fn number_of(call: libc::c_long) -> u32 {
+    call as u32
 }
 
 /// On every supported architecture. Names carry the prefix `SYS_`.
@@ -139,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_name_of_another_architecture_has_no_number() {
-        assert_eq!(number("getppid"), Some(libc::SYS_getppid as u32));
+        assert_eq!(number("getppid"), Some(number_of(libc::SYS_getppid)));
         assert!(number("io_pgetevents").is_some());
         assert_eq!(number("mmap2"), None);
         assert_eq!(number("SYS_getppid"), None);

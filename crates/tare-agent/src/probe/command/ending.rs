@@ -61,7 +61,7 @@ pub(super) fn wait(child: &Child) -> Result<(Exit, BTreeMap<String, f64>), Probe
     loop {
         // SAFETY: the process is our child and not yet reaped; both pointers are to live variables.
         let ended =
-            unsafe { libc::wait4(child.id() as libc::pid_t, &raw mut status, 0, &raw mut used) };
+            unsafe { libc::wait4(child.id().cast_signed(), &raw mut status, 0, &raw mut used) };
         if ended >= 0 {
             break;
         }
@@ -75,8 +75,7 @@ pub(super) fn wait(child: &Child) -> Result<(Exit, BTreeMap<String, f64>), Probe
     } else {
         Exit::Code(libc::WEXITSTATUS(status))
     };
-    let nanoseconds =
-        |time: libc::timeval| time.tv_sec as f64 * 1e9 + f64::from(time.tv_usec as i32) * 1e3;
+    let nanoseconds = |time: libc::timeval| time.tv_sec as f64 * 1e9 + time.tv_usec as f64 * 1e3;
     let usage = [
         (counter::USER, nanoseconds(used.ru_utime)),
         (counter::SYS, nanoseconds(used.ru_stime)),

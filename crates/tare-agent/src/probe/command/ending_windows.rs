@@ -13,7 +13,7 @@ use tare_model::outcome::Exit;
 
 use super::left;
 use crate::meter::ProbeError;
-use crate::windows::{done, times_ns};
+use crate::windows::{done, length_of, times_ns};
 
 /// Without a limit.
 const FOR_EVER: u32 = u32::MAX;
@@ -63,7 +63,7 @@ pub(super) fn wait(child: &Child) -> Result<(Exit, BTreeMap<String, f64>), Probe
         set(counter::SYS, own[1].max(all[1]));
     }
     let mut memory = Memory {
-        size: size_of::<Memory>() as u32,
+        size: length_of::<Memory>(),
         ..Memory::default()
     };
     // SAFETY: the handle is open, and `memory` is live and says its own size.
@@ -74,5 +74,5 @@ pub(super) fn wait(child: &Child) -> Result<(Exit, BTreeMap<String, f64>), Probe
     if let Ok(count) = std::thread::available_parallelism() {
         set(counter::PERMITTED_CPUS, count.get() as f64);
     }
-    Ok((Exit::Code(status as i32), usage))
+    Ok((Exit::Code(status.cast_signed()), usage))
 }

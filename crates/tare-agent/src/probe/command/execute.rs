@@ -14,9 +14,9 @@ use tare_model::cluster::{ClusterView, HOSTFILE, HOSTFILE_NAME};
 use tare_model::command::{ADDRESS, BIND, FOLDER, PORT, Stdout};
 use tare_model::launch::RUN_VARIABLE;
 use tare_model::outcome::Bytes;
-use tare_model::{CommandCall, CommandReport, Failure, Params, Reason};
+use tare_model::{CommandCall, CommandReport, Failure, Params, Reason, whole_ns};
 
-use crate::args::{refused, whole};
+use crate::args::{self, refused};
 use crate::folder::Folder;
 use crate::meter::{Meter, ProbeError};
 use crate::program::{self, SEARCH_PATH};
@@ -44,7 +44,7 @@ pub(super) fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> 
     let port = match call.listens {
         Some(transport) => Some(free_port(transport, own, params)?),
         None => match params.value("port") {
-            Some(_) => Some(whole(params, "port", 0, 1..=65_535)? as u16),
+            Some(_) => Some(args::port(params, 1)?),
             None => None,
         },
     };
@@ -110,7 +110,7 @@ pub(super) fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> 
     }
     meter.ready()?;
     if let Some(slice) = slice {
-        meter.first_turn(slice.as_nanos() as u64)?;
+        meter.first_turn(whole_ns(slice))?;
     }
     let begin = Instant::now();
     let mut child = command
@@ -161,7 +161,7 @@ pub(super) fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> 
         stdout: Bytes(stdout.bytes),
         stderr: Bytes(stderr.bytes),
         files,
-        wall_ns: wall.as_nanos() as u64,
+        wall_ns: whole_ns(wall),
         stops,
         usage,
         left_running,

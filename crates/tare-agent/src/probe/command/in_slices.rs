@@ -79,7 +79,7 @@ pub(super) fn run(
     meter: &mut Meter,
 ) -> Result<Ran, ProbeError> {
     let mut program = Program {
-        first: child.id() as libc::pid_t,
+        first: child.id().cast_signed(),
         strays: Vec::new(),
     };
     let mut ran = Ran {
@@ -131,7 +131,7 @@ impl Program {
         let waited = unsafe {
             libc::waitid(
                 libc::P_PID,
-                self.first as libc::id_t,
+                self.first.cast_unsigned(),
                 &raw mut told,
                 options,
             )
@@ -266,7 +266,7 @@ fn child_signal() -> libc::sigset_t {
 fn wait_for_news(limit: Duration) {
     let set = child_signal();
     let limit = libc::timespec {
-        tv_sec: limit.as_secs() as _,
+        tv_sec: limit.as_secs().try_into().unwrap_or(i64::MAX),
         tv_nsec: limit.subsec_nanos().cast_signed().into(),
     };
     // SAFETY: both pointers are to live values, and a null information pointer is allowed.
@@ -323,7 +323,7 @@ mod tests {
         let child = command.spawn().unwrap();
         let mut started = Started {
             program: Program {
-                first: child.id() as libc::pid_t,
+                first: child.id().cast_signed(),
                 strays: Vec::new(),
             },
             child,

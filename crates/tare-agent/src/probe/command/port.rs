@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tare_model::command::Transport;
 use tare_model::{Params, Reason};
 
-use crate::args::whole;
+use crate::args;
 use crate::meter::ProbeError;
 
 /// How long a server may take until it listens.
@@ -29,7 +29,7 @@ pub(super) fn free_port(
             "a program that serves: on Windows nothing tells yet when it listens".to_owned(),
         )));
     }
-    let wanted = whole(params, "port", 0, 0..=65_535)? as u16;
+    let wanted = args::port(params, 0)?;
     let address = own.filter(|_| wanted != 0);
     let address = (address.unwrap_or(Ipv4Addr::UNSPECIFIED.into()), wanted);
     let port = match transport {

@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 use tare_model::command::{Seen, Tie};
 
+use tare_model::whole_ns;
+
 use crate::by_name::by_name;
 use crate::proc;
 use crate::program::sha256;
@@ -66,7 +68,7 @@ impl Watch {
                 } else {
                     STEP
                 });
-                let step_ns = begin.elapsed().as_nanos() as u64;
+                let step_ns = whole_ns(begin.elapsed());
                 seen.watched_ns += step_ns;
                 seen.idle_ns += if is_idle { step_ns } else { 0 };
             }

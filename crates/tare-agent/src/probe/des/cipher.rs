@@ -142,6 +142,7 @@ impl Schedule {
 
     /// Encrypts one block.
     #[inline]
+    #[allow(clippy::cast_possible_truncation, reason = "the halves of a block")]
     pub(super) fn encrypt(&self, block: u64) -> u64 {
         let (mut left, mut right) = initial((block >> 32) as u32, block as u32);
         for pair in self.0.as_chunks::<2>().0 {
@@ -224,7 +225,8 @@ mod tests {
         pub(super) fn encrypt(key: u64, block: u64) -> u64 {
             let choice = initial_choice();
             let mixed = permuted(block, 64, &choice);
-            let (mut left, mut right) = ((mixed >> 32) as u32, mixed as u32);
+            let low = |word: u64| (word & 0xffff_ffff) as u32;
+            let (mut left, mut right) = (low(mixed >> 32), low(mixed));
             let chosen = permuted(key, 64, &CHOICE_1);
             let mut turned = 0;
             for turn in TURNS {
@@ -233,10 +235,8 @@ mod tests {
                     |half: u64| (half << turned | half >> (28 - turned)) & ((1 << 28) - 1);
                 let halves = turn_half(chosen >> 28) << 28 | turn_half(chosen & ((1 << 28) - 1));
                 let key = permuted(halves, 56, &CHOICE_2);
-                let expansion: Vec<u8> = (0..8i32)
-                    .flat_map(|group| {
-                        (0..6).map(move |bit| ((group * 4 + bit + 31) % 32 + 1) as u8)
-                    })
+                let expansion: Vec<u8> = (0..8)
+                    .flat_map(|group| (0..6).map(move |bit| (group * 4 + bit + 31) % 32 + 1))
                     .collect();
                 let bits = permuted(u64::from(right), 32, &expansion) ^ key;
                 let mut out = 0u64;
@@ -245,7 +245,7 @@ mod tests {
                     let row = (six >> 5) * 2 + (six & 1);
                     out = out << 4 | u64::from(table[row * 16 + (six >> 1 & 15)]);
                 }
-                let next = left ^ permuted(out, 32, &PERMUTATION) as u32;
+                let next = left ^ low(permuted(out, 32, &PERMUTATION));
                 left = right;
                 right = next;
             }

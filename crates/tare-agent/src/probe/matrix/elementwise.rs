@@ -99,6 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[allow(clippy::float_cmp, reason = "copies, and one operation done twice")]
     fn each_element_lands_where_it_should() {
         let n = 24;
         let a: Vec<f64> = (0..n * n).map(|place| place as f64).collect();

@@ -66,6 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[allow(clippy::float_cmp, reason = "copies")]
     fn the_place_within_the_page_is_the_same_whatever_was_allocated_before() {
         let mut kept = Vec::new();
         for round in 0..40 {
