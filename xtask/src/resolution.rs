@@ -18,6 +18,8 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use tare_stats::mean_paired;
 
+use tare_model::whole_part;
+
 use crate::dist;
 use crate::provision::docker::Engine;
 use crate::provision::packages::has;
@@ -236,7 +238,7 @@ fn hyperfine(tare: &Tare<'_>, limit: Duration) -> Result<String> {
         let words = command(is_inside);
         tare.program(words[0], &words[1..]).output()?;
     }
-    let runs = (limit.as_secs_f64() / one.elapsed().as_secs_f64()).max(10.0) as u64;
+    let runs = whole_part((limit.as_secs_f64() / one.elapsed().as_secs_f64()).max(10.0));
     tare.program("hyperfine", &["-N", "--style", "none", "--warmup", "1"])
         .arguments(&["--runs", &runs.to_string()])
         .arguments(&["--export-json", &file.to_string_lossy()])
@@ -265,7 +267,7 @@ fn pyperf_command(tare: &Tare<'_>, python: &Path, limit: Duration) -> Result<Str
         let one = Instant::now();
         tare.program(words[0], &words[1..]).output()?;
         let runs = limit.as_secs_f64() / 2.0 / one.elapsed().as_secs_f64();
-        let processes = (runs / f64::from(VALUES + 1)).max(2.0) as u64;
+        let processes = whole_part((runs / f64::from(VALUES + 1)).max(2.0));
         let file = tare.folder.join("pyperf.json");
         // It writes over no file.
         let _ = fs::remove_file(&file);

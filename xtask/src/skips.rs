@@ -140,10 +140,8 @@ impl Skips {
 
     /// How many tests were skipped and did not fail.
     pub(crate) fn count(&self, failed: &BTreeSet<&str>) -> u32 {
-        let tests = self.0.keys();
-        tests
-            .filter(|(_, test)| !failed.contains(test.as_str()))
-            .count() as u32
+        let counts = |test: &str| u32::from(!failed.contains(test));
+        self.0.keys().map(|(_, test)| counts(test)).sum()
     }
 
     /// A line for each reason.

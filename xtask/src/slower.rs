@@ -14,6 +14,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+use tare_model::whole_part;
+
 use crate::dist;
 use crate::shell::{cargo, flags, number, program, step};
 use crate::workspace::{target_folder, work_folder};
@@ -82,7 +84,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     let agent = agent()?;
     let folder = work_folder("slower")?;
     let file = folder.join("slower.toml");
-    fs::write(&file, study(per_mille as u64))?;
+    fs::write(&file, study(whole_part(per_mille)))?;
     let mut told: Vec<Told> = Vec::new();
     for seed in FIRST_SEED.. {
         if told.len() >= wanted {
