@@ -24,6 +24,12 @@ pub fn whole_size(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
+/// How many there are of something, or which one of them it is, in the 32 bits that counts of arms, blocks and trials
+/// have.
+pub fn whole_count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,5 +51,7 @@ mod tests {
             assert_eq!(whole_part(number), whole, "{number}");
         }
         assert_eq!(whole_size(7), 7);
+        assert_eq!(whole_count(7), 7);
+        assert_eq!(whole_count(usize::MAX), u32::MAX);
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use tare_model::{whole_ns, whole_part};
+
 /// Tells the time and waits.
 pub trait Clock: Sync {
     /// Nanoseconds of a monotonic clock with an arbitrary origin.
@@ -33,7 +35,7 @@ impl Default for SystemClock {
 
 impl Clock for SystemClock {
     fn now_ns(&self) -> u64 {
-        self.origin.elapsed().as_nanos() as u64
+        whole_ns(self.origin.elapsed())
     }
 
     fn unix_ns(&self) -> i64 {
@@ -53,7 +55,7 @@ impl Clock for SystemClock {
         let text = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
         let since_boot_s = text.split_whitespace().next();
         let since_boot_s = since_boot_s.and_then(|word| word.parse::<f64>().ok());
-        since_boot_s.map_or(0, |s| ((s * 1e9) as u64).saturating_sub(self.now_ns()))
+        since_boot_s.map_or(0, |s| whole_part(s * 1e9).saturating_sub(self.now_ns()))
     }
 }
 

@@ -368,7 +368,11 @@ pub fn is_of_other_machines(path: &Path) -> bool {
     {
         let found = rustix::fs::statfs(path)
             .or_else(|_| rustix::fs::statfs(path.parent().unwrap_or(Path::new("."))));
-        // The kernel's numbers have 32 bits; some of its structures hold more.
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the kernel's numbers have 32 bits; some of its structures hold more"
+        )]
         found.is_ok_and(|found| is_network(found.f_type as u32))
     }
     #[cfg(not(target_os = "linux"))]

@@ -193,11 +193,11 @@ mod tests {
         let mut clients: Vec<UnixStream> = (0..3)
             .map(|_| UnixStream::connect(relay.path()).unwrap())
             .collect();
-        for (number, client) in clients.iter_mut().enumerate() {
-            client.write_all(&[number as u8; 5]).unwrap();
+        for (number, client) in (0u8..).zip(&mut clients) {
+            client.write_all(&[number; 5]).unwrap();
             let mut answer = [0; 5];
             client.read_exact(&mut answer).unwrap();
-            assert_eq!(answer, [number as u8; 5]);
+            assert_eq!(answer, [number; 5]);
         }
         clients[0].shutdown(Shutdown::Write).unwrap();
         let mut rest = Vec::new();
