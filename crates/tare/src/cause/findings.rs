@@ -6,7 +6,7 @@
 //! cost that hide each other.
 
 use tare_model::dossier::{DossierCell, DossierFinding};
-use tare_model::{Status, Verdict};
+use tare_model::{Status, Verdict, whole_count};
 
 use super::{ArmEvidence, Case, Suspicion, likely_suspicions};
 
@@ -48,7 +48,7 @@ impl Suspected {
         DossierFinding {
             cause: self.cause.to_owned(),
             status,
-            cells: cells.iter().map(|cell| *cell as u32).collect(),
+            cells: cells.iter().copied().map(whole_count).collect(),
             claim: claim.clone(),
             evidence: evidence.clone(),
             effect: None,

@@ -2,6 +2,8 @@
 //! made. Facts and figures are composed from the sources as far as they tell them; what they do not tell is absent
 //! here as well.
 
+#![allow(clippy::float_cmp, reason = "a rule's likelihoods are constants")]
+
 use tare_model::Better;
 use tare_model::dossier::{DossierCell, Span};
 

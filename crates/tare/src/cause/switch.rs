@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use tare_model::fact;
-use tare_model::{Params, Value};
+use tare_model::{Params, Value, whole_part};
 
 use tare_model::facts::cpu_list;
 
@@ -225,7 +225,7 @@ pub fn cpuset_for_quota(case: &Case<'_>, cpus: f64) -> Counterfactual {
     if case.arm.settings.value("cpus").is_none() || !case.takes("cpuset") {
         return without(case, "cpus");
     }
-    let last = (cpus.ceil() as usize).max(1) - 1;
+    let last = whole_part(cpus.ceil()).saturating_sub(1);
     let set = if last == 0 {
         "0".to_owned()
     } else {

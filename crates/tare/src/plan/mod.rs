@@ -11,7 +11,7 @@
 use std::io::Write;
 
 use sha2::{Digest, Sha256};
-use tare_model::{CellKey, Study, Trial};
+use tare_model::{CellKey, Study, Trial, whole_count};
 use tare_stats::{BlockOrders, Stream};
 
 mod duration;
@@ -62,7 +62,7 @@ impl Plan {
 
     /// How many trials one block holds: workloads × arms.
     pub fn trials_per_block(&self) -> u32 {
-        (self.study.workloads.len() * self.study.arms.len()) as u32
+        whole_count(self.study.workloads.len() * self.study.arms.len())
     }
 
     /// The launch that a block belongs to; arms are restarted between launches.
@@ -79,13 +79,13 @@ impl Plan {
         for workload_index in workloads {
             let workload = &self.study.workloads[workload_index];
             let order = self.orders[workload_index].order(block as usize);
-            for (position, arm) in order.into_iter().enumerate() {
+            for (position, arm) in (0..).zip(order) {
                 trials.push(Trial {
                     sequence,
                     block,
-                    position: position as u32,
+                    position,
                     launch: self.launch(block),
-                    workload_index: workload_index as u32,
+                    workload_index: whole_count(workload_index),
                     cell: CellKey {
                         arm: self.study.arms[arm].id.clone(),
                         workload: workload.id.clone(),
@@ -108,7 +108,7 @@ impl Plan {
         (0..orders.cycle_len())
             .map(|cycle| {
                 let order = orders.order(cycle).into_iter();
-                order.map(|place| place as u32).collect()
+                order.map(whole_count).collect()
             })
             .collect()
     }

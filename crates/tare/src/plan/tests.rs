@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use tare_model::study::A_PRIME;
-use tare_model::{ArmId, ArmSpec, Params, Study, WorkloadId, WorkloadSpec};
+use tare_model::{ArmId, ArmSpec, Params, Study, WorkloadId, WorkloadSpec, whole_count};
 
 use super::Plan;
 
@@ -76,7 +76,7 @@ fn over_one_cycle_every_arm_follows_every_other_equally_often() {
         let plan = Plan::new(&study(n_arms, 2, 7));
         let n_blocks = n_arms * times;
         let mut follows: BTreeMap<(u32, ArmId, ArmId), usize> = BTreeMap::new();
-        for block in 0..n_blocks as u32 {
+        for block in 0..whole_count(n_blocks) {
             for group in plan.block(block).chunks(n_arms) {
                 for pair in group.windows(2) {
                     let [first, then] = pair else { unreachable!() };
