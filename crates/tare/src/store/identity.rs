@@ -90,9 +90,9 @@ fn file_as_it_is(path: &Path) -> Option<Vec<u8>> {
     }
     let found = std::fs::metadata(path).ok()?;
     let numbers = [
-        found.dev() as i64,
-        found.ino() as i64,
-        found.size() as i64,
+        found.dev().cast_signed(),
+        found.ino().cast_signed(),
+        found.size().cast_signed(),
         found.mtime(),
         found.mtime_nsec(),
         found.ctime(),

@@ -51,7 +51,7 @@ fn line(row: &Row<'_>) -> rusqlite::Result<Line> {
         stopped_by: end(stopped_by, 4)?,
         failure: row.get(5)?,
         // Negative only if the wall clock was set back during a session that was killed.
-        wall_ns: wall_ns.max(0) as u64,
+        wall_ns: u64::try_from(wall_ns).unwrap_or(0),
     })
 }
 

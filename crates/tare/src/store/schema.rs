@@ -6,6 +6,7 @@
 //! What it cannot see: whether the contents of a JSON column make sense; that shows when they are read.
 
 use rusqlite::{Connection, TransactionBehavior};
+use tare_model::whole_count;
 
 /// Marks the file as ours in SQLite's own header field: `Tare` as bytes.
 pub(super) const APPLICATION_ID: i32 = i32::from_be_bytes(*b"Tare");
@@ -113,7 +114,7 @@ pub(super) fn read_as_newest(connection: &Connection, version: u32) -> rusqlite:
 
 /// The version that this build reads and writes.
 pub(super) fn known_version() -> u32 {
-    STEPS.len() as u32
+    whole_count(STEPS.len())
 }
 
 /// The version of an open store; 0 for an empty file.
@@ -131,7 +132,7 @@ pub(super) fn migrate(connection: &mut Connection, steps: &[&str]) -> rusqlite::
     let present = version(&transaction)? as usize;
     for (index, step) in steps.iter().enumerate().skip(present) {
         transaction.execute_batch(step)?;
-        transaction.pragma_update(None, "user_version", index as u32 + 1)?;
+        transaction.pragma_update(None, "user_version", whole_count(index + 1))?;
     }
     refuse_changes(&transaction)?;
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;

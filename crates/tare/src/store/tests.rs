@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 use tare_model::outcome::{Bytes, Exit};
-use tare_model::{ArmId, Facts, Failure, Outcome, RawOutput, Reason, RunId, StoppedBy};
+use tare_model::{
+    ArmId, Facts, Failure, Outcome, RawOutput, Reason, RunId, StoppedBy, whole_count,
+};
 
 use super::*;
 use crate::plan::tests::study;
@@ -48,7 +50,7 @@ fn outcome(index: usize) -> Outcome {
     match index % 3 {
         0 => Outcome::Completed(RawOutput {
             format: "probe/1".into(),
-            stdout: Bytes(vec![0xff, 0, b'x', index as u8]),
+            stdout: Bytes(vec![0xff, 0, b'x', u8::try_from(index).unwrap()]),
             stderr: Bytes(b"a warning\n".to_vec()),
             exit: Exit::Code(0),
         }),
@@ -63,7 +65,7 @@ fn records(plan: &Plan) -> Vec<TrialRecord> {
         .enumerate()
         .map(|(index, trial)| TrialRecord {
             trial,
-            started_unix_ns: 2_000 + index as i64,
+            started_unix_ns: 2_000 + i64::try_from(index).unwrap(),
             host_elapsed_ns: 500,
             outcome: outcome(index),
             charged: (0..index % 2)
@@ -136,7 +138,7 @@ fn a_run_is_read_back_as_it_was_stored() {
             host: start("run-1").host,
             arms: vec![arm(false, Some("it died"))],
             launches: vec![launch],
-            n_trials: records(&plan).len() as u32,
+            n_trials: whole_count(records(&plan).len()),
             records: records(&plan),
             workload_ends: vec![workload_end],
             remarks: vec![remark],
@@ -268,7 +270,7 @@ fn a_full_disk_is_reported_and_keeps_what_was_stored() {
     let mut kept = Vec::new();
     let refused = loop {
         let mut record = records(&plan)[0].clone();
-        record.trial.sequence = kept.len() as u32;
+        record.trial.sequence = whole_count(kept.len());
         record.outcome = Outcome::Completed(RawOutput {
             format: "probe/1".into(),
             stdout: Bytes(vec![b'x'; 5_000]),

@@ -160,7 +160,7 @@ impl Records {
         trial.workload_index = row.get(4)?;
         record.started_unix_ns = row.get(6)?;
         let host_elapsed_ns: i64 = row.get(7)?;
-        record.host_elapsed_ns = host_elapsed_ns.max(0) as u64;
+        record.host_elapsed_ns = u64::try_from(host_elapsed_ns).unwrap_or(0);
         match row.get_ref(8)?.as_bytes()? {
             b"completed" => {
                 let exit = match (row.get_ref(13)?.as_bytes()?, &self.exit) {
