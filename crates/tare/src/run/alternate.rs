@@ -12,7 +12,10 @@
 use tare_model::together::ended_with_another;
 use tare_model::turns::{DONE, next_turn};
 use tare_model::wire::Request;
-use tare_model::{End, Failure, Outcome, Path, ProbeCall, Reason, Recipe, TurnPage, Turns, Value};
+use tare_model::{
+    End, Failure, Outcome, Path, ProbeCall, Reason, Recipe, TurnPage, Turns, Value, whole_count,
+    whole_ns,
+};
 
 use super::exchange::{Cancelled, Dispatcher, GRACE, Measured, Silence, Word};
 use super::group::{Group, Member, State};
@@ -99,7 +102,7 @@ impl Dispatcher<'_> {
             };
             if let Some(path) = path.filter(|path| path.nodes() > 1) {
                 match siblings.as_mut() {
-                    Ok(siblings) if siblings.len() as u32 + 1 >= path.nodes() => {
+                    Ok(siblings) if whole_count(siblings.len() + 1) >= path.nodes() => {
                         let beside = siblings.iter_mut().take(path.nodes() as usize - 1);
                         instances.extend(beside.map(|one| one.as_mut() as &mut dyn Instance));
                         let at = |end: End| own + end.node().map_or(0, |node| node as usize - 1);
@@ -216,7 +219,7 @@ impl Block<'_, '_, '_, '_> {
                 key: self.cycle.key,
             });
             let turns = Turns {
-                place: place as u32,
+                place: whole_count(place),
                 rows: self.cycle.rows.clone(),
                 page,
                 check: self.cycle.check,
@@ -298,7 +301,7 @@ impl Block<'_, '_, '_, '_> {
         let limit_ns = self
             .limit_ns
             .saturating_mul(2)
-            .saturating_add(GRACE.as_nanos() as u64);
+            .saturating_add(whole_ns(GRACE));
         let workdir = self.group.ends[ends.server].workdir();
         let request = dispatcher.request(number, &call, limit_ns, workdir);
         let channel = self.group.ends[ends.server].channel();

@@ -11,7 +11,7 @@
 //! What it cannot see: how much a workload matters to the reader. Who wants it above all names it alone with
 //! `--workload`, or gives a longer budget.
 
-use tare_model::Trial;
+use tare_model::{Trial, whole_count};
 use tare_stats::Needed;
 
 use super::TELLING_BLOCKS;
@@ -146,7 +146,7 @@ impl Session<'_> {
             }
             self.ended[workload] = Some(block);
             self.store.end_workload(WorkloadEnd {
-                workload_index: workload as u32,
+                workload_index: whole_count(workload),
                 after_blocks: block,
             })?;
             let name = self.study().name_of(&self.study().workloads[workload]);

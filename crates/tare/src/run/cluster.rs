@@ -11,7 +11,7 @@
 use std::net::IpAddr;
 
 use tare_model::cluster::{ClusterView, SHARED, node_name};
-use tare_model::{Failure, Outcome, ProbeCall, Reason, Value};
+use tare_model::{Failure, Outcome, ProbeCall, Reason, Value, whole_count, whole_ns};
 
 use super::exchange::{Cancelled, Dispatcher, GRACE, Measured, Silence, Word, about};
 use super::pair::SERVER;
@@ -79,7 +79,7 @@ impl<'a> Nodes<'a> {
     /// A call as it is made on the node of this index.
     fn call(&self, call: &ProbeCall, index: usize, slots: u32, port: Option<u16>) -> ProbeCall {
         let view = ClusterView {
-            node: index as u32 + 1,
+            node: whole_count(index + 1),
             addresses: self.addresses.clone(),
             slots,
             shared: self.shared.clone(),
@@ -99,7 +99,7 @@ impl<'a> Nodes<'a> {
 
 /// A failure with the node that it happened on.
 fn of_node(index: usize, failure: Failure) -> Failure {
-    let name = node_name(index as u32 + 1);
+    let name = node_name(whole_count(index + 1));
     match failure {
         Failure::Lost(why) => Failure::Lost(format!("{name}: {why}")),
         Failure::Garbled(why) => Failure::Garbled(format!("{name}: {why}")),
@@ -180,7 +180,7 @@ impl Dispatcher<'_> {
         let limit_ns = self
             .limit_ns
             .saturating_mul(u64::from(calls.nodes) + 2)
-            .saturating_add(GRACE.as_nanos() as u64);
+            .saturating_add(whole_ns(GRACE));
         let number = number | SERVER;
         let request = self.request(number, &call, limit_ns, node.workdir());
         let channel = node.channel();

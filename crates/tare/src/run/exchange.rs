@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use tare_model::wire::{Reply, Request};
-use tare_model::{Failure, Outcome, ProbeCall, Spread, Study};
+use tare_model::{Failure, Outcome, ProbeCall, Spread, Study, whole_ns};
 
 use crate::cx::Context;
 pub(super) use crate::env::question::SLICE;
@@ -152,7 +152,7 @@ impl<'a> Dispatcher<'a> {
         strays: &mut Vec<Reply>,
     ) -> Result<Word, Silence> {
         let begun_ns = self.cx.clock.now_ns();
-        let patience_ns = limit_ns.saturating_add(GRACE.as_nanos() as u64);
+        let patience_ns = limit_ns.saturating_add(whole_ns(GRACE));
         let ordinary = Duration::from_nanos(self.target_ns.saturating_mul(2));
         let mut slice = (ordinary + SLICE).min(FIRST_SLICE_LIMIT);
         loop {

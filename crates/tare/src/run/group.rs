@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tare_model::together::ended_with_another;
 use tare_model::wire::{Reply, Request};
-use tare_model::{Failure, Outcome};
+use tare_model::{Failure, Outcome, whole_ns};
 
 use super::exchange::{
     Cancelled, Dispatcher, FIRST_SLICE_LIMIT, GRACE, SLICE, Silence, Word, about,
@@ -139,7 +139,7 @@ impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
                     }
                 }
             }
-            let patience_ns = self.limit_ns.saturating_add(GRACE.as_nanos() as u64);
+            let patience_ns = self.limit_ns.saturating_add(whole_ns(GRACE));
             if self.now_ns().saturating_sub(begun_ns) >= patience_ns {
                 for end in 0..self.ends.len() {
                     self.deal_with(end, Silence::TimedOut)?;
@@ -181,7 +181,7 @@ impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
         begun_ns: u64,
         slice: &mut Duration,
     ) -> Result<(), Silence> {
-        let patience_ns = self.limit_ns.saturating_add(GRACE.as_nanos() as u64);
+        let patience_ns = self.limit_ns.saturating_add(whole_ns(GRACE));
         let mut has_looked = false;
         loop {
             let waited_ns = self.now_ns().saturating_sub(begun_ns);

@@ -8,7 +8,7 @@
 
 use std::net::IpAddr;
 
-use tare_model::{End, Failure, Outcome, Path, ProbeCall, Reason, Value};
+use tare_model::{End, Failure, Outcome, Path, ProbeCall, Reason, Value, whole_ns};
 
 use super::exchange::{Cancelled, Dispatcher, GRACE, Measured, Silence, Word, about};
 use super::rig::Arm;
@@ -72,7 +72,7 @@ impl Dispatcher<'_> {
         let server_limit_ns = self
             .limit_ns
             .saturating_mul(2)
-            .saturating_add(GRACE.as_nanos() as u64);
+            .saturating_add(whole_ns(GRACE));
         let (channel, workdir) = ends.server();
         // It listens only where the client will come, not on every address of its end.
         let mut server = server.clone();

@@ -13,7 +13,7 @@ use tare_model::cluster::node_name;
 use tare_model::fact;
 use tare_model::tool::ToolQuestion;
 use tare_model::wire::{PROTOCOL, Reply, Request};
-use tare_model::{ArmId, ArmSpec, Facts, Params, Reason};
+use tare_model::{ArmId, ArmSpec, Facts, Params, Reason, whole_count};
 
 use super::RunError;
 use super::exchange::Cancelled;
@@ -192,7 +192,7 @@ impl Arm {
     pub(super) fn start_siblings(&mut self, cx: &Context<'_>, nodes: u32) -> Result<(), Cancelled> {
         let mut siblings: Vec<Box<dyn Instance>> = Vec::new();
         let mut lacking = None;
-        while lacking.is_none() && (siblings.len() as u32) + 1 < nodes {
+        while lacking.is_none() && whole_count(siblings.len() + 1) < nodes {
             match self.start_one(cx) {
                 Ok(sibling) => siblings.push(sibling),
                 Err(no_start) => lacking = Some(no_start),
@@ -202,7 +202,7 @@ impl Arm {
             self.siblings = Ok(siblings);
             return Ok(());
         };
-        let number = siblings.len() as u32 + 2;
+        let number = whole_count(siblings.len() + 2);
         for sibling in siblings {
             // A part of the nodes is of no use; `remove` comes back to what cannot be stopped.
             let _ = sibling.stop(cx);

@@ -10,7 +10,7 @@ use tare_model::outcome::Exit;
 use tare_model::tool::ToolQuestion;
 use tare_model::{
     ArmId, End, Facts, Outcome, Recipe, RunId, Spread, StoppedBy, Study, Trial, WorkloadId,
-    WorkloadSpec,
+    WorkloadSpec, whole_count,
 };
 use tare_stats::Needed;
 
@@ -402,7 +402,7 @@ impl<'a> Session<'a> {
             }
             self.ended[workload] = Some(block);
             self.store.end_workload(WorkloadEnd {
-                workload_index: workload as u32,
+                workload_index: whole_count(workload),
                 after_blocks: block,
             })?;
             self.say(format!(
@@ -517,7 +517,8 @@ impl<'a> Session<'a> {
         if let Some(budget_ns) = self.budget_left_ns()
             && budget_ns < left_ns
         {
-            left = (u128::from(left) * u128::from(budget_ns) / u128::from(left_ns)) as u64;
+            let fit = u128::from(left) * u128::from(budget_ns) / u128::from(left_ns);
+            left = u64::try_from(fit).unwrap_or(left);
             left_ns = budget_ns;
         }
         self.cx.observer.event(&Event::TrialDone {
