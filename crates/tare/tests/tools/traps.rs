@@ -98,6 +98,20 @@ fn fio_an_error_with_exit_status_0_is_no_reading() {
 }
 
 #[test]
+fn fio_an_error_that_no_system_has_is_told_as_no_other() {
+    for code in ["4294967297", "-9223372036854775808"] {
+        let failed = changed("fio", "3.33-randread", |text| {
+            text.replace("\"error\" : 0", &format!("\"error\" : {code}"))
+        });
+        let error = decode(&failed).unwrap_err().to_string();
+        assert!(
+            error.contains(code) && !error.contains("(os error"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn fio_missing_device_counts_are_not_taken_for_zero() {
     let whole = capture("fio", "3.39-randread");
     assert!(!has(&whole, sanity::PAGE_CACHE));

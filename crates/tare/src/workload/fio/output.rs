@@ -152,12 +152,15 @@ impl Job {
         match job.get("error").and_then(Value::as_i64) {
             Some(0) => {}
             Some(code) => {
+                // fio keeps the number of the first failed system call, positive or negative.
+                let reason = i32::try_from(code.unsigned_abs()).map_or_else(
+                    |_| "no number of the system's".to_owned(),
+                    |number| std::io::Error::from_raw_os_error(number).to_string(),
+                );
                 return Err(DecodeError::Unsuccessful {
                     problem: format!(
-                        "fio's job `{}` ended with error {code} ({})",
-                        name.escape_default(),
-                        // fio keeps the number of the first failed system call, positive or negative.
-                        std::io::Error::from_raw_os_error(code.unsigned_abs() as i32)
+                        "fio's job `{}` ended with error {code} ({reason})",
+                        name.escape_default()
                     ),
                 });
             }
