@@ -205,8 +205,8 @@ impl Workload for Hpcc {
         let problem = problem(&params)?;
         let [nodes, cores, ..] = numbers(&params);
         Ok(Recipe::Cluster {
-            nodes: nodes as u32,
-            slots: cores as u32,
+            nodes: u32::try_from(nodes).unwrap_or(u32::MAX),
+            slots: u32::try_from(cores).unwrap_or(u32::MAX),
             service: service().to_probe(),
             client: client(&problem).to_probe(),
         })

@@ -285,7 +285,9 @@ fn doubts(raw: &RawOutput) -> Option<Vec<Remark>> {
         test.received.bytes,
     ));
     remarks.extend(gaps(&test));
-    if test.streams_seen as f64 != test.streams {
+    #[allow(clippy::float_cmp, reason = "both count streams")]
+    let all_seen = test.streams_seen as f64 == test.streams;
+    if !all_seen {
         remarks.push(Remark::new(
             GAPS,
             format!(

@@ -152,6 +152,7 @@ mod tests {
 
     use tare_model::command::{Pick, Seen};
     use tare_model::outcome::Exit;
+    use tare_model::whole_part;
 
     use super::super::command_output;
     use super::*;
@@ -266,7 +267,7 @@ mod tests {
         let whole = computing();
         let paused = |wall: f64, worked: f64| {
             let mut report = computing();
-            report.wall_ns = (wall * SECOND as f64) as u64;
+            report.wall_ns = whole_part(wall * SECOND as f64);
             report.usage.values_mut().for_each(|value| *value *= worked);
             CommandReport {
                 stops: 25,

@@ -10,6 +10,8 @@
 //! HPCC derives the sizes of its other tests from N. So equal parameters are an equal problem on every machine,
 //! and nothing is asked of the machine itself.
 
+use tare_model::whole_part;
+
 /// The part of the memory that the matrix fills.
 const FILL: f64 = 0.8;
 /// Bytes of one number.
@@ -34,7 +36,7 @@ impl Problem {
     pub fn derive(nodes: u64, cores: u64, memory_mib: u64, nb: u64, scale: u64) -> Option<Self> {
         let numbers = (nodes * memory_mib) as f64 * f64::from(1 << 20) * FILL / NUMBER_BYTES;
         let largest = numbers.sqrt() * scale as f64 / 100.0;
-        let n = (largest as u64 / nb) * nb;
+        let n = (whole_part(largest) / nb) * nb;
         let (p, q) = grid(nodes * cores);
         (n > 0).then_some(Self { n, nb, p, q })
     }
