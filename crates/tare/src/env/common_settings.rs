@@ -1,6 +1,7 @@
 //! What containers of the engines are given by settings of the same names.
 
 use tare_model::launch::Bind;
+use tare_model::whole_part;
 
 use super::common::{
     CPUS, INIT, MEMORY, NO_CAPABILITIES_BESIDE, NO_NEW_PRIVILEGES, PRIVILEGED, SHM,
@@ -33,7 +34,9 @@ impl CommonSettings {
         let bytes = |row| read.size(row).map(u64::cast_signed);
         let [cap_add, cap_drop] = read.capabilities();
         Self {
-            nano_cpus: read.number(&CPUS).map(|cpus| (cpus * 1e9).round() as i64),
+            nano_cpus: read
+                .number(&CPUS)
+                .map(|cpus| whole_part((cpus * 1e9).round()).cast_signed()),
             cpuset: read.cpuset(),
             memory: bytes(&MEMORY),
             shm: bytes(&SHM),

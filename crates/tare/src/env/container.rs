@@ -29,7 +29,7 @@ use tare_model::launch::{
     Bind, DeviceRules, LaunchError, LaunchReport, LaunchSpec, LaunchState, Missing, Network,
     Rootfs, SharedFolder,
 };
-use tare_model::{ArmId, Facts, Params, Reason};
+use tare_model::{ArmId, Facts, Params, Reason, whole_ns};
 
 use self::instance::{ContainerInstance, lost_place};
 use self::layers::Layers;
@@ -238,7 +238,7 @@ fn wait_for_start(
                 answer: escaped(&running.stderr_tail()),
             });
         }
-        if cx.clock.now_ns().saturating_sub(begin) > START_LIMIT.as_nanos() as u64 {
+        if cx.clock.now_ns().saturating_sub(begin) > whole_ns(START_LIMIT) {
             return Err(EnvError::Timeout {
                 phase: "starting the container".into(),
                 limit: START_LIMIT,

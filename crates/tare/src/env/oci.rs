@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use tare_model::fact;
 use tare_model::launch::{Bind, CAPABILITIES, DockerRelease, Network, PairAddresses};
-use tare_model::{ArmId, Facts, Params};
+use tare_model::{ArmId, Facts, Params, whole_ns};
 
 use self::instance::{Living, OciInstance, clean};
 use self::runtime::{Container, KNOWN, Runtime, Surroundings, refusal};
@@ -368,7 +368,7 @@ impl OciEnvironment {
                     answer: "interrupted".into(),
                 });
             }
-            if cx.clock.now_ns().saturating_sub(begin) > START_LIMIT.as_nanos() as u64 {
+            if cx.clock.now_ns().saturating_sub(begin) > whole_ns(START_LIMIT) {
                 return Err(EnvError::Timeout {
                     phase: format!(
                         "starting a container with `{}`",

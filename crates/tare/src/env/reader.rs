@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use tare_model::launch::Bind;
-use tare_model::{Params, Value};
+use tare_model::{Params, Value, whole_part};
 
 use super::common::{BINDS, CAP_ADD, CAP_DROP, CPUSET, FILES, PACKAGES, PROGRAMS, ULIMIT};
 use super::grammar::{Ulimit, parse_bind, parse_size, parse_ulimit, plain_capability};
@@ -182,8 +182,8 @@ impl<'a> Reader<'a> {
     }
 
     /// A number of a row that takes whole ones.
-    pub(super) fn whole(&self, row: &Setting) -> Option<u32> {
-        self.number(row).map(|number| number as u32)
+    pub(super) fn whole<T: TryFrom<u64>>(&self, row: &Setting) -> Option<T> {
+        T::try_from(whole_part(self.number(row)?)).ok()
     }
 
     /// What of the host's files to pack.

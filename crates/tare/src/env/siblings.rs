@@ -19,7 +19,7 @@ use super::{ChannelError, EnvError};
 use crate::cx::{CONTROL_LIMIT, Context, Running};
 
 /// How many instances one network takes.
-const PLACES: u32 = 254;
+const PLACES: u8 = 254;
 /// Length of the network's prefix, bits.
 pub(super) const PREFIX_BITS: u8 = 24;
 
@@ -116,10 +116,12 @@ impl Hub {
     /// The place of an instance; `None` where the network is full.
     pub(super) fn link(&self, number: &Number) -> Option<SiblingLink> {
         let number = number.get();
-        (number <= PLACES).then(|| SiblingLink {
+        let place = u8::try_from(number).ok();
+        let place = place.filter(|place| *place <= PLACES)?;
+        Some(SiblingLink {
             hub: self.running.id(),
             number,
-            address: Ipv4Addr::new(198, 51, 100, number as u8),
+            address: Ipv4Addr::new(198, 51, 100, place),
             prefix_bits: PREFIX_BITS,
         })
     }

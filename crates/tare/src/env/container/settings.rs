@@ -147,7 +147,7 @@ pub(in crate::env) fn limits(read: &Reader<'_>) -> Limits {
         cpus: read.number(&CPUS),
         cpuset: read.cpuset(),
         memory_bytes: read.size(&MEMORY),
-        pids: read.whole(&PIDS).map(u64::from),
+        pids: read.whole(&PIDS),
     }
 }
 

@@ -125,7 +125,7 @@ impl Settings {
             apparmor: read.owned(&APPARMOR).filter(|name| name != "default"),
             common: CommonSettings::read(&read),
             entry: read.list(&ENTRY).to_vec(),
-            stop_after: read.whole(&STOP_AFTER).map(|seconds| seconds as u16),
+            stop_after: read.whole(&STOP_AFTER),
             tty: read.is_on(&TTY),
             runtime: read.owned(&RUNTIME),
             platform: read.owned(&PLATFORM),
@@ -230,7 +230,7 @@ fn network(read: &Reader<'_>) -> Network {
         None | Some("bridge") => Network::Bridge,
         Some("host") => Network::Host,
         Some("none") => Network::None,
-        Some("published") => Network::Published(read.whole(&PORT).map(|port| port as u16)),
+        Some("published") => Network::Published(read.whole(&PORT)),
         Some(others) => Network::Container(others.trim_start_matches("container:").to_owned()),
     }
 }

@@ -15,8 +15,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
-use tare_model::Facts;
 use tare_model::fact;
+use tare_model::{Facts, whole_ns};
 
 use super::super::EnvError;
 use super::super::channel::wait_for_last_words;
@@ -180,7 +180,7 @@ impl Connection {
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
             }
             let waited_ns = cx.clock.now_ns().saturating_sub(begun_ns);
-            let is_late = waited_ns >= CONTROL_LIMIT.as_nanos() as u64;
+            let is_late = waited_ns >= whole_ns(CONTROL_LIMIT);
             if is_late || cx.cancel.is_requested() {
                 running.kill();
                 let error = if is_late {

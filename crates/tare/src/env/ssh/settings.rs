@@ -46,7 +46,7 @@ impl Settings {
         let read = Reader::new("ssh", SETTINGS, params)?;
         Ok(Self {
             host: read.text(&HOST).unwrap_or_default().to_owned(),
-            port: read.whole(&PORT).map(|port| port as u16),
+            port: read.whole(&PORT),
             identity: read.owned(&IDENTITY).map(absolute),
             config: read.owned(&CONFIG).map(|path| match path.as_str() {
                 "none" => path,

@@ -4,6 +4,8 @@
 //! wherever and whenever they are made: numbers, owners and times are fixed.
 //! Source: `Documentation/driver-api/early-userspace/buffer-format.rst` of the kernel.
 
+use tare_model::whole_count;
+
 /// An archive under construction.
 #[derive(Debug, Default)]
 pub(super) struct Archive {
@@ -28,7 +30,7 @@ impl Archive {
         self.entry(path, CHARACTER_DEVICE | 0o600, (major, minor), &[]);
     }
 
-    /// Appends a file. The form has 32 bits for its length.
+    /// Appends a file. The form has 32 bits for its length, and what is packed is shorter.
     pub(super) fn file(&mut self, path: &str, permissions: u32, content: &[u8]) {
         self.entry(path, FILE | permissions, (0, 0), content);
     }
@@ -53,12 +55,12 @@ impl Archive {
             0, // group
             if is_folder { 2 } else { 1 },
             0, // time of change
-            content.len() as u32,
+            whole_count(content.len()),
             0, // major and minor number of the disk
             0,
             device.0,
             device.1,
-            path.len() as u32 + 1,
+            whole_count(path.len() + 1),
             0, // checksum: not in this form
         ];
         self.bytes.extend(b"070701");

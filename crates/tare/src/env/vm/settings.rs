@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tare_model::fact;
-use tare_model::{Facts, Params};
+use tare_model::{Facts, Params, whole_count};
 
 use crate::env::common::{FILES, PACKAGES, PROGRAMS};
 use crate::env::reader::Reader;
@@ -157,7 +157,8 @@ impl Settings {
         } else {
             "virt"
         };
-        let usable = || std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+        let usable =
+            || std::thread::available_parallelism().map_or(1, |cpus| whole_count(cpus.get()));
         Ok(Self {
             accel: read.word(&ACCEL, &ACCELS).unwrap_or(Accel::Auto),
             kernel: read.text(&KERNEL).map(PathBuf::from),

@@ -4,6 +4,7 @@
 
 use serde_json::json;
 use tare_model::launch::{DOCKER_CAPABILITIES, Network, READ_ONLY_PATHS};
+use tare_model::whole_part;
 
 use super::super::seccomp;
 use super::super::settings::{Capabilities as Wanted, OPTIONAL_NAMESPACES, Settings};
@@ -46,7 +47,7 @@ fn set_limits(spec: &mut Spec, settings: &Settings) {
     let limits = &settings.limits;
     let resources = &mut spec.linux.resources;
     if let Some(cpus) = limits.cpus {
-        let quota = (cpus * PERIOD_US as f64).round() as u64;
+        let quota = whole_part((cpus * PERIOD_US as f64).round());
         resources.cpu.insert("quota".into(), json!(quota));
         resources.cpu.insert("period".into(), json!(PERIOD_US));
     }
