@@ -21,7 +21,9 @@ use tare::cx::{Agents, Cancel, Context, SystemClock, SystemExec, turn_page};
 use tare::env::host::Host;
 use tare::env::{Driver, Instance, StartMode};
 use tare_model::wire::{PROTOCOL, Reply, Request};
-use tare_model::{ArmId, Params, ProbeCall, RunId, TurnPage, Turns};
+use tare_model::{
+    ArmId, Params, ProbeCall, RunId, TurnPage, Turns, whole_ns, whole_part, whole_size,
+};
 
 /// How many of each are measured.
 const TIMES: u64 = 300;
@@ -135,7 +137,7 @@ fn prepare(
             rows: vec![vec![0, 1], vec![1, 0]],
             page: Some(TurnPage { path, key: block }),
             check: false,
-            patience_ns: LIMIT.as_nanos() as u64,
+            patience_ns: whole_ns(LIMIT),
         };
         let workdir = instance.workdir();
         let number = TIMES + block;
@@ -169,7 +171,7 @@ fn run_request(
             args,
         },
         target_ns: 0,
-        limit_ns: LIMIT.as_nanos() as u64,
+        limit_ns: whole_ns(LIMIT),
         workdir: workdir.to_owned(),
         hold: false,
         // All workers of a block share a processor.
@@ -265,8 +267,10 @@ fn show(what: &str, mut times: Vec<Duration>) {
         return;
     }
     times.sort();
-    let at =
-        |share: f64| times[((times.len() - 1) as f64 * share) as usize].as_nanos() as f64 / 1e3;
+    let at = |share: f64| {
+        let place = whole_size(whole_part((times.len() - 1) as f64 * share));
+        times[place].as_nanos() as f64 / 1e3
+    };
     println!(
         "{what} min {:.1} p50 {:.1} p90 {:.1} p99 {:.1}",
         at(0.0),

@@ -10,7 +10,7 @@ use std::path::Path;
 use tare::plan::Plan;
 use tare::store::{RunStart, SessionEnd, Store, TrialRecord};
 use tare_model::outcome::Bytes;
-use tare_model::{Outcome, ProbeReport, RunId, StoppedBy, Trial};
+use tare_model::{Outcome, ProbeReport, RunId, StoppedBy, Trial, whole_count};
 use tare_stats::Stream;
 
 /// Standard deviation of the noise on the ln scale.
@@ -36,7 +36,7 @@ fn main() -> anyhow::Result<()> {
         .max()
         .unwrap_or(0);
     let mut study = stored.study.clone();
-    let n_copies = wanted.div_ceil(stored.records.len().max(1)) as u32;
+    let n_copies = whole_count(wanted.div_ceil(stored.records.len().max(1)));
     study.blocks_max = n_blocks * n_copies;
     let mut store = Store::open(Path::new(target))?;
     let start = RunStart {

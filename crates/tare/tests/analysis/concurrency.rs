@@ -6,7 +6,7 @@ use tare_model::dossier::{Concurrency, ConcurrencyArm, ConcurrencyPoint, Dossier
 use tare_model::outcome::{Bytes, Exit};
 use tare_model::{
     Absence, Failure, INSTANCES_FORMAT, InstanceRecord, Outcome, ProbeReport, RawOutput, SpanClock,
-    Spread, Together, Verdict, WorkSpan,
+    Spread, Together, Verdict, WorkSpan, whole_part,
 };
 
 use super::generator::{Plan, completed, facts_of, find, of};
@@ -81,7 +81,7 @@ impl Crowd {
                 let start_ns = 5_000_000_000 + u64::from(index) * 1_000_000;
                 report.span = Some(WorkSpan {
                     start_ns,
-                    end_ns: start_ns + (own * 1e8) as u64,
+                    end_ns: start_ns + whole_part(own * 1e8),
                     clock: SpanClock::Kernel,
                 });
                 InstanceRecord {

@@ -261,20 +261,20 @@ fn a_dossier_without_blocks_is_drawn_and_says_so() {
 }
 
 /// So many cells with so many blocks each.
-pub(crate) fn huge(cells: usize, blocks: u32) -> Dossier {
+pub(crate) fn huge(cells: u32, blocks: u32) -> Dossier {
     let mut dossier = analyze(&ordinary().run(), &find);
     let model = dossier.cells[1].clone();
     dossier.cells = (0..cells)
         .map(|number| {
             let mut cell = model.clone();
-            cell.params = Params::new().with("size", Value::Int(number as i64));
+            cell.params = Params::new().with("size", Value::Int(number.into()));
             cell.blocks = (0..blocks)
                 .map(|block| DossierBlock {
                     block,
                     position: block % 3,
                     launch: block / 10,
                     base: 100.0 + f64::from(block % 17),
-                    env: 110.0 + f64::from(block % 13) + number as f64,
+                    env: 110.0 + f64::from(block % 13) + f64::from(number),
                     base_alone: None,
                     env_alone: None,
                 })

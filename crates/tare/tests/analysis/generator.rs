@@ -13,7 +13,7 @@ use tare_model::study::A_PRIME;
 use tare_model::{
     ArmId, ArmSpec, Better, CellKey, Facts, MetricSpec, Outcome, Params, Path, ProbeCall,
     ProbeReport, RawOutput, Recipe, RunId, Sample, Series, StoppedBy, Study, Trial, WorkloadId,
-    WorkloadSpec, metrics,
+    WorkloadSpec, metrics, whole_count,
 };
 use tare_stats::Stream;
 
@@ -170,14 +170,14 @@ impl Plan {
             for (index, workload) in self.workloads.iter().enumerate() {
                 let mut weather = Stream::new(self.seed, u64::from(block), index as u64);
                 let weather = weather.normal() * self.block_noise;
-                for (position, arm) in orders.order(block as usize).into_iter().enumerate() {
+                for (position, arm) in (0..).zip(orders.order(block as usize)) {
                     let arm = study.arms[arm].id.as_str();
                     let trial = Trial {
-                        sequence: trials.len() as u32,
+                        sequence: whole_count(trials.len()),
                         block,
-                        position: position as u32,
+                        position,
                         launch: block,
-                        workload_index: index as u32,
+                        workload_index: whole_count(index),
                         cell: CellKey {
                             arm: ArmId::new(arm).unwrap(),
                             workload: WorkloadId::new(*workload).unwrap(),
@@ -186,7 +186,7 @@ impl Plan {
                             path: study.workloads[index].path,
                         },
                     };
-                    let stream = (u64::from(block) << 8) | position as u64;
+                    let stream = (u64::from(block) << 8) | u64::from(position);
                     let mut noise = Stream::new(self.seed, stream, 1_000 + index as u64);
                     let report = self.report(workload, arm, block, weather, &mut noise);
                     let host_elapsed_ns = report.elapsed_ns + 60_000;
@@ -312,7 +312,7 @@ fn apply(effect: Option<Effect>, costs: &mut [f64], block: u32) {
             Some(Effect::AllButFloor(factor)) if place != best => *cost *= factor,
             Some(Effect::Floor(factor)) if place == best => *cost *= factor,
             None | Some(Effect::AllButFloor(_) | Effect::Floor(_)) => {}
-            Some(Effect::Drift(factor)) => *cost *= factor.powi(block as i32),
+            Some(Effect::Drift(factor)) => *cost *= factor.powi(block.cast_signed()),
         }
     }
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use tare::analyze::{Analysis, RunData, TrialData, TrialRef, analyze};
 use tare_model::study::A_PRIME;
-use tare_model::{ArmId, Failure, Outcome, Sliced};
+use tare_model::{ArmId, Failure, Outcome, Sliced, whole_part, whole_size};
 use tare_stats::Verdict;
 
 use super::generator::{Effect, Plan, cell, find, of, rewrite};
@@ -130,8 +130,8 @@ proptest! {
         let dossier = analyze(&run, &find);
         let cell = cell(&dossier, A_PRIME, "cpu.integer.time");
         prop_assert_eq!(cell.verdict, Verdict::Equivalent);
-        prop_assert_eq!(cell.ratio.unwrap().point, 1.0);
-        prop_assert_eq!(cell.difference.unwrap().point, 0.0);
+        prop_assert_eq!(cell.ratio.map(|ratio| ratio.point), Some(1.0));
+        prop_assert_eq!(cell.difference.map(|difference| difference.point), Some(0.0));
     }
 
     #[test]
@@ -151,8 +151,8 @@ proptest! {
         // Parts end within blocks, with more kinds of failure than are told one by one.
         let plan = Plan::default().seed(seed).blocks(40).workloads(["files", "syscall"]);
         let mut run = plan.run();
-        for (number, data) in run.trials.iter_mut().step_by(7).take(n_failed).enumerate() {
-            data.outcome = tare_model::Outcome::Failed(tare_model::Failure::Killed { signal: number as i32 });
+        for (signal, data) in (0..).zip(run.trials.iter_mut().step_by(7).take(n_failed)) {
+            data.outcome = tare_model::Outcome::Failed(tare_model::Failure::Killed { signal });
         }
         let one_by_one = |run: &RunData| {
             let mut analysis = Analysis::new(&run.head, &find).without_slices();
@@ -185,8 +185,8 @@ proptest! {
     fn what_was_read_once_gives_the_same_dossier_again_and_nothing_else_is_taken_for_it(seed in 0u64..1_000_000, n_failed in 0usize..40, at in 0.0f64..1.0) {
         let plan = Plan::default().seed(seed).blocks(12).workloads(["files", "syscall"]);
         let mut run = plan.run();
-        for (number, data) in run.trials.iter_mut().step_by(3).take(n_failed).enumerate() {
-            data.outcome = tare_model::Outcome::Failed(tare_model::Failure::Killed { signal: number as i32 });
+        for (signal, data) in (0..).zip(run.trials.iter_mut().step_by(3).take(n_failed)) {
+            data.outcome = tare_model::Outcome::Failed(tare_model::Failure::Killed { signal });
         }
         let mut analysis = Analysis::new(&run.head, &find).without_slices();
         run.trials.iter().for_each(|trial| analysis.add(trial));
@@ -194,7 +194,7 @@ proptest! {
         analysis.write(&mut bytes).unwrap();
         let read = |bytes: &[u8]| Analysis::read(&run.head, &find, bytes, bytes.len() as u64);
         prop_assert_eq!(analysis.dossier(), read(&bytes).unwrap().dossier());
-        let place = (at * bytes.len() as f64) as usize;
+        let place = whole_size(whole_part(at * bytes.len() as f64));
         prop_assert!(read(&bytes[..place]).is_err());
         bytes[place] ^= 1;
         prop_assert!(read(&bytes).is_err());

@@ -68,7 +68,9 @@ impl Workload for RollCall {
         let script_file = format!("{FOLDER}/client.sh");
         let arguments = std::iter::once(script_file.as_str()).chain(arguments);
         Ok(Recipe::Cluster {
-            nodes: params.int("nodes").unwrap_or(3) as u32,
+            nodes: params
+                .int("nodes")
+                .map_or(3, |nodes| u32::try_from(nodes).unwrap()),
             slots: 2,
             service: service(script).to_probe(),
             client: CommandCall::new("bash", arguments)

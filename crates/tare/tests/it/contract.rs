@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tare::cx::Context;
 use tare::env::{Availability, ChannelError, Charged, Driver, Environment, Instance, StartMode};
 use tare_model::wire::{PROTOCOL, Reply, Request};
-use tare_model::{ArmId, Facts, Failure, Params, ProbeReport};
+use tare_model::{ArmId, Facts, Failure, Params, ProbeReport, whole_ns};
 
 use crate::talk::{answer, facts_of};
 use crate::world::{Snapshot, World, labelled, note_contract, note_skipped_contract, skip, turn};
@@ -140,8 +140,8 @@ fn run(
             name: probe.to_owned(),
             args: Params::new(),
         },
-        target_ns: target.as_nanos() as u64,
-        limit_ns: limit.as_nanos() as u64,
+        target_ns: whole_ns(target),
+        limit_ns: whole_ns(limit),
         workdir: instance.workdir(),
         hold: false,
         turns: None,
@@ -199,7 +199,7 @@ fn a_worker_that_hangs_is_given_up_within_its_limit(instance: &mut dyn Instance)
     let request = endless(instance, 2, limit);
     let begin = Instant::now();
     let reply = answer(instance.channel(), &request);
-    let limit_ns = limit.as_nanos() as u64;
+    let limit_ns = whole_ns(limit);
     let failure = Failure::TimedOut { limit_ns };
     assert_eq!(reply, Reply::Failed { trial: 2, failure });
     assert!(begin.elapsed() >= limit, "given up before its limit");

@@ -2,6 +2,7 @@
 
 use tare::env::Driver;
 use tare::env::docker::DOCKER;
+use tare_model::whole_count;
 
 use crate::oci;
 use crate::product::{Product, has_container};
@@ -149,7 +150,7 @@ fn own_processors() -> Vec<u32> {
         .lines()
         .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     let cpus = tare_model::facts::cpu_list(list.unwrap().trim()).unwrap();
-    cpus.into_iter().map(|cpu| cpu as u32).collect()
+    cpus.into_iter().map(whole_count).collect()
 }
 
 #[test]

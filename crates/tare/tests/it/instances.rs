@@ -11,7 +11,7 @@ use tare::run::{AllBlocks, Registry, execute};
 use tare::store::Store;
 use tare_model::{
     ArmId, ArmSpec, CommandCall, Facts, Failure, Outcome, Params, ProbeReport, Recipe, Spread,
-    Study, Together, WorkSpan, WorkloadId, WorkloadSpec,
+    Study, Together, WorkSpan, WorkloadId, WorkloadSpec, whole_size,
 };
 
 use crate::product::{Product, assert_valid_dossier, has_container, has_docker};
@@ -152,11 +152,9 @@ instances = [1, 2]
 "#;
     let dossier = dossier(study, &[]);
     for (arm, series, point) in points(&dossier) {
-        let instances = point["instances"].as_u64().unwrap() as usize;
-        let threads = match series["params"]["threads"].as_u64() {
-            Some(threads) => threads as usize,
-            None => cpus,
-        };
+        let instances = whole_size(point["instances"].as_u64().unwrap());
+        let threads = series["params"]["threads"].as_u64();
+        let threads = threads.map_or(cpus, whole_size);
         let wanted = format!("{instances} instances × {threads} threads on {cpus} CPUs");
         let flags = point["flags"].as_array().unwrap();
         let mut labels = flags

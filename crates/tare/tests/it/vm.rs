@@ -11,7 +11,7 @@ use tare::env::vm::Vm;
 use tare::env::{Availability, ChannelError, Driver, EnvError, Environment, Instance, StartMode};
 use tare_model::facts::emulation;
 use tare_model::wire::{PROTOCOL, Reply, Request};
-use tare_model::{ArmId, Facts, Params, ProbeCall, ProbeReport, Reason};
+use tare_model::{ArmId, Facts, Params, ProbeCall, ProbeReport, Reason, whole_ns};
 
 use crate::contract::contract;
 use crate::world::{Snapshot, World, labelled, skip, turn_where, wait_until};
@@ -71,7 +71,7 @@ fn run(instance: &dyn Instance, trial: u64, probe: &str, args: Params) -> Reques
             args,
         },
         target_ns: 20_000_000,
-        limit_ns: ANSWER_LIMIT.as_nanos() as u64,
+        limit_ns: whole_ns(ANSWER_LIMIT),
         workdir: instance.workdir(),
         hold: false,
         turns: None,

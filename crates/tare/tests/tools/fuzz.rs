@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tare::workload::{self, Workload};
 use tare_model::outcome::{Bytes, Exit};
 use tare_model::probe_report::PROBE_FORMAT;
-use tare_model::{LIFECYCLE_FORMAT, RawOutput};
+use tare_model::{LIFECYCLE_FORMAT, RawOutput, whole_size};
 
 use crate::golden::{Capture, captures, folders};
 
@@ -80,7 +80,7 @@ impl Random {
     }
 
     fn below(&mut self, n: usize) -> usize {
-        (self.next() % (n.max(1) as u64)) as usize
+        whole_size(self.next() % (n.max(1) as u64))
     }
 }
 
@@ -94,7 +94,7 @@ fn damage(text: &mut Vec<u8>, random: &mut Random) {
         0 => text.truncate(random.below(text.len())),
         1 => {
             let at = random.below(text.len());
-            text[at] = random.next() as u8;
+            text[at] = (random.next() & 0xff) as u8;
         }
         2 => {
             let at = random.below(text.len());

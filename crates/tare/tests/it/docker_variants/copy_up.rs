@@ -7,7 +7,7 @@ use tare_model::wire::{Reply, Request};
 use tare_stats::hodges_lehmann_paired;
 
 /// Six pairs are the fewest that have an exact interval at 95 %.
-const BLOCKS: u64 = 6;
+const BLOCKS: usize = 6;
 
 fn copy_up(instance: &mut dyn Instance, trial: u64) -> Reply {
     let request = Request::Run {
@@ -54,7 +54,7 @@ fn the_first_write_copies_a_file_of_the_layer_and_none_of_a_volume_or_a_bind() {
     for block in 0..BLOCKS {
         // Turned by one arm in each block, so that no arm always follows the same other.
         for place in 0..arms.len() {
-            let index = (place + block as usize) % arms.len();
+            let index = (place + block) % arms.len();
             let mut instance = arms[index].start(&cx, StartMode::Resident).unwrap();
             hello(instance.as_mut());
             times[index].push(time_ns(copy_up(instance.as_mut(), 1)));

@@ -1,5 +1,6 @@
 //! What a store keeps: resuming, a writer that is killed, a full disk, two runs at once.
 
+use tare_model::whole_count;
 use tare_stats::Needed;
 
 use super::*;
@@ -14,7 +15,7 @@ fn a_resumed_run_does_exactly_the_missing_trials_of_the_same_plan() {
         *scene.stage.cancel_after_trials.lock().unwrap() = Some(stop_after);
         scene.execute(&study).unwrap();
         let before = scene.stored();
-        assert_eq!(before.records.len() as u32, stop_after);
+        assert_eq!(whole_count(before.records.len()), stop_after);
         let again = Scene {
             stage: Stage::new(Script::default()),
             folder: scene.folder,
@@ -22,7 +23,7 @@ fn a_resumed_run_does_exactly_the_missing_trials_of_the_same_plan() {
         let summary = again.resume().unwrap();
         assert_eq!(summary.n_trials, 18);
         let runs = again.n_lines(|line| line.starts_with("run "));
-        assert_eq!(runs as u32, 18 - stop_after);
+        assert_eq!(whole_count(runs), 18 - stop_after);
         let after = again.stored();
         assert_eq!(after.plan_sha256, before.plan_sha256);
         assert_eq!(after.records[..before.records.len()], before.records);
@@ -177,7 +178,7 @@ fn a_writer_that_is_killed_loses_no_finished_trial_and_the_run_can_be_resumed() 
     let stage = Stage::new(Script::default());
     let stored = Store::open(&path).unwrap().run(&stage.run).unwrap();
     assert!(
-        stored.records.len() as u32 >= told,
+        whole_count(stored.records.len()) >= told,
         "{} < {told}",
         stored.records.len()
     );
@@ -186,9 +187,10 @@ fn a_writer_that_is_killed_loses_no_finished_trial_and_the_run_can_be_resumed() 
         .iter()
         .map(|record| record.trial.sequence)
         .collect();
-    assert_eq!(sequences, (0..stored.records.len() as u32).collect());
+    let n_kept = whole_count(stored.records.len());
+    assert_eq!(sequences, (0..n_kept).collect());
     assert_eq!(stored.stopped_by, None);
-    *stage.cancel_after_trials.lock().unwrap() = Some(stored.records.len() as u32 + 5);
+    *stage.cancel_after_trials.lock().unwrap() = Some(n_kept + 5);
     let summary = resume_on(stage, &path, &mut AllBlocks, None).unwrap();
     assert_eq!(summary.n_trials as usize, stored.records.len() + 5);
 }
@@ -271,7 +273,7 @@ fn runs_until_the_disk_is_full() {
     assert_eq!(stored.records.len(), told);
     std::fs::remove_file(&filler).unwrap();
     let again = Stage::new(Script::default());
-    *again.cancel_after_trials.lock().unwrap() = Some(told as u32 + 10);
+    *again.cancel_after_trials.lock().unwrap() = Some(whole_count(told + 10));
     let summary = resume_on(again, &path, &mut AllBlocks, None).unwrap();
     assert_eq!(summary.n_trials as usize, told + 10);
 }

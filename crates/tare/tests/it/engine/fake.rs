@@ -23,7 +23,7 @@ use tare::workload::{ParamError, Workload};
 use tare_model::outcome::{Bytes, Exit};
 use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{
-    ArmId, Facts, Failure, Params, ProbeCall, RawOutput, Reason, Recipe, RunId, Unit,
+    ArmId, Facts, Failure, Params, ProbeCall, RawOutput, Reason, Recipe, RunId, Unit, whole_ns,
 };
 
 use crate::unread::{Unread, find, unread};
@@ -205,14 +205,14 @@ impl Clock for Stage {
     }
 
     fn unix_ns(&self) -> i64 {
-        1_700_000_000_000_000_000 + self.now_ns() as i64
+        1_700_000_000_000_000_000 + self.now_ns().cast_signed()
     }
 
     fn sleep(&self, duration: Duration) {
         if self.is_cancel_on_its_way.load(Ordering::SeqCst) {
             self.cancel.request();
         }
-        self.pass(duration.as_nanos() as u64);
+        self.pass(whole_ns(duration));
     }
 
     fn slept_ns(&self) -> u64 {
@@ -318,7 +318,7 @@ impl Environment for FakeEnvironment {
         if silent.is_some_and(|silent| silent.contains(&nth)) {
             drop(script);
             let limit = Duration::from_secs(60);
-            self.stage.pass(limit.as_nanos() as u64);
+            self.stage.pass(whole_ns(limit));
             return Err(EnvError::Timeout {
                 phase: "booting; the console said last: random: crng init done".into(),
                 limit,
@@ -609,7 +609,7 @@ impl Channel for FakeChannel {
                 Ok(reply)
             }
             _ => {
-                self.stage.pass(limit.as_nanos() as u64);
+                self.stage.pass(whole_ns(limit));
                 Err(ChannelError::Timeout(limit))
             }
         }

@@ -1,8 +1,8 @@
 //! What is mounted in the folders on the other machine is somebody else's, and stays when they are removed.
 
 use tare::env::StartMode;
-use tare_model::CommandCall;
 use tare_model::wire::{Reply, Request};
+use tare_model::{CommandCall, whole_ns};
 
 use super::killed::tare;
 use super::server::{Plan, Server, left};
@@ -29,7 +29,7 @@ fn what_is_mounted_in_the_folders_there_survives_their_removal() {
         trial: 1,
         call: call.to_probe(),
         target_ns: 0,
-        limit_ns: LIMIT.as_nanos() as u64,
+        limit_ns: whole_ns(LIMIT),
         workdir: instance.workdir(),
         hold: false,
         cpu: None,
