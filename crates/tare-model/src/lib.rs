@@ -54,7 +54,7 @@ pub use together::{INSTANCES_FORMAT, InstanceRecord, Together};
 pub use trial::{CellKey, Trial};
 pub use turns::{Sliced, TurnPage, Turns};
 pub use unit::{Better, MetricSpec, ResourceClass, Unit};
-pub use whole::{whole_count, whole_ns, whole_part, whole_size};
+pub use whole::{whole_count, whole_ns, whole_part, whole_place, whole_size};
 pub use words::{
     Absence, CheckResult, ClaimVerdict, Deviation, LayoutKind, ScalingLaw, Status, StoppedBy,
     Summary, Verdict, WhyOutcome,

@@ -19,6 +19,11 @@ pub fn whole_part(number: f64) -> u64 {
     number as u64
 }
 
+/// A place in a list, or a number of places: a number without its fraction, as [`whole_part`] takes it.
+pub fn whole_place(number: f64) -> usize {
+    whole_size(whole_part(number))
+}
+
 /// A length or place that was counted in 64 bits: the same number wherever memory is addressed in so many.
 pub fn whole_size(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)

@@ -10,7 +10,7 @@
 //! What it cannot see: tails. On heavy-tailed noise ranks do better than promised;
 //! with dependence between blocks everything does worse.
 
-use tare_model::{whole_part, whole_size};
+use tare_model::whole_place;
 
 use crate::interval::Interval;
 use crate::special::t_quantile;
@@ -50,7 +50,7 @@ pub fn blocks_needed(n: usize, half_width: f64, target: f64) -> Option<usize> {
         return None;
     }
     let needed = (n as f64 * (half_width / target).powi(2)).ceil();
-    Some(whole_size(whole_part(needed)))
+    Some(whole_place(needed))
 }
 
 /// How many more blocks something needs; infinitely many where nothing can be said.

@@ -5,7 +5,7 @@
 //!
 //! What it cannot see: how uncertain a quantile is.
 
-use tare_model::{whole_part, whole_size};
+use tare_model::whole_place;
 
 use crate::interval::{all_finite, sorted};
 
@@ -44,7 +44,7 @@ pub fn quantile(values: &[f64], p: f64) -> Option<f64> {
 /// As [`quantile`] for sorted, finite, non-empty values and `p` in [0, 1].
 pub(crate) fn quantile_of_sorted(values: &[f64], p: f64) -> f64 {
     let position = (values.len() - 1) as f64 * p;
-    let below = whole_size(whole_part(position));
+    let below = whole_place(position);
     let above = (below + 1).min(values.len() - 1);
     let share = position - below as f64;
     #[allow(clippy::float_cmp, reason = "halfway between two values is exact")]

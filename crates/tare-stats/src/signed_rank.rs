@@ -215,7 +215,7 @@ fn cumulants(n: usize) -> [f64; 4] {
 
 #[cfg(test)]
 mod tests {
-    use tare_model::{whole_part, whole_size};
+    use tare_model::whole_place;
 
     use super::{SignedRank, cumulants, lower_half};
     use crate::lattice::lattice_cdf;
@@ -247,7 +247,7 @@ mod tests {
         let sd = cumulants(n)[0].sqrt();
         let mean = (n * (n + 1)) as f64 / 4.0;
         for deviations in [5.5, 6.0, 8.0, 10.0] {
-            let w = whole_size(whole_part(mean - deviations * sd));
+            let w = whole_place(mean - deviations * sd);
             assert!(series.cdf(w) >= exact[w], "{deviations} sd");
         }
     }

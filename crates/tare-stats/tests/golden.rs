@@ -10,7 +10,7 @@ mod common;
 
 use common::{assert_close, golden, numbers};
 use serde_json::Value;
-use tare_model::{whole_part, whole_size};
+use tare_model::{whole_place, whole_size};
 use tare_stats::{
     Interval, diagnostics, hodges_lehmann_paired, hodges_lehmann_unpaired, mser5, signed_rank_k,
     signed_rank_p, verdict, williams_rows,
@@ -209,10 +209,7 @@ fn williams_squares_agree() {
             .as_array()
             .expect("rows")
             .iter()
-            .map(|row| {
-                let arms = numbers(row).into_iter();
-                arms.map(|arm| whole_size(whole_part(arm))).collect()
-            })
+            .map(|row| numbers(row).into_iter().map(whole_place).collect())
             .collect();
         assert_eq!(williams_rows(n), expected, "n = {n}");
     }

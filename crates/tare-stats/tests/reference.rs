@@ -10,7 +10,7 @@ mod common;
 
 use common::{assert_close, fixture, numbers};
 use serde_json::Value;
-use tare_model::{whole_part, whole_size};
+use tare_model::{whole_part, whole_place, whole_size};
 use tare_stats::{bootstrap::BootstrapMethod, diagnostics, special};
 
 fn reference() -> Value {
@@ -151,7 +151,7 @@ fn the_rest_agrees() {
     }
     // The power function is approximated by us, so one percent.
     let row = numbers(&reference["planned_effect"]);
-    let n = whole_size(whole_part(row[0]));
+    let n = whole_place(row[0]);
     let ours = tare_stats::planned_effect(row[1], n).expect("in the domain");
     assert_relative(ours, row[2], 0.01, "planned effect");
 

@@ -21,9 +21,7 @@ use tare::cx::{Agents, Cancel, Context, SystemClock, SystemExec, turn_page};
 use tare::env::host::Host;
 use tare::env::{Driver, Instance, StartMode};
 use tare_model::wire::{PROTOCOL, Reply, Request};
-use tare_model::{
-    ArmId, Params, ProbeCall, RunId, TurnPage, Turns, whole_ns, whole_part, whole_size,
-};
+use tare_model::{ArmId, Params, ProbeCall, RunId, TurnPage, Turns, whole_ns, whole_place};
 
 /// How many of each are measured.
 const TIMES: u64 = 300;
@@ -268,7 +266,7 @@ fn show(what: &str, mut times: Vec<Duration>) {
     }
     times.sort();
     let at = |share: f64| {
-        let place = whole_size(whole_part((times.len() - 1) as f64 * share));
+        let place = whole_place((times.len() - 1) as f64 * share);
         times[place].as_nanos() as f64 / 1e3
     };
     println!(

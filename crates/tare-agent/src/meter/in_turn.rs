@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use tare_model::{Sliced, whole_part, whole_size};
+use tare_model::{Sliced, whole_part, whole_place};
 
 use super::{COUNTED, FEWEST, FEWEST_SLICES, Meter, ProbeError};
 use crate::binding::Binding;
@@ -118,8 +118,8 @@ impl Meter {
             Some(alternation) => {
                 alternation.turns.enter()?;
                 alternation.is_open = true;
-                let slices = whole_part((share_ns / alternation.slice_ns as f64).ceil());
-                Some(whole_size(slices).max(FEWEST_SLICES))
+                let slices = whole_place((share_ns / alternation.slice_ns as f64).ceil());
+                Some(slices.max(FEWEST_SLICES))
             }
         };
         Ok(Rounds {

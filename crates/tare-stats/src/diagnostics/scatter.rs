@@ -79,6 +79,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::float_cmp, reason = "a number by itself")]
     fn what_has_no_scatter_to_compare_with_is_no_alarm() {
         let d = [0.0, 1.0, -1.0, 2.0];
         assert_eq!(scatter(&d, &[0.0; 4], [1.0; 2]), None);

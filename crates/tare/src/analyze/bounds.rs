@@ -2,8 +2,8 @@
 //!
 //! What it cannot see: where a ratio comes from.
 
-use tare_model::ClaimVerdict;
 use tare_model::publication::Rule;
+use tare_model::{ClaimVerdict, whole_place};
 
 /// How a rule about several ratios comes out.
 pub(super) fn of_several(rule: &Rule, holds: usize, fails: usize, n: usize) -> ClaimVerdict {
@@ -27,7 +27,7 @@ pub(super) fn of_several(rule: &Rule, holds: usize, fails: usize, n: usize) -> C
 /// Three significant digits.
 pub(super) fn three(value: f64) -> String {
     let places = if value > 0.0 {
-        (2 - value.log10().floor() as i32).clamp(0, 6) as usize
+        whole_place((2.0 - value.log10().floor()).clamp(0.0, 6.0))
     } else {
         0
     };

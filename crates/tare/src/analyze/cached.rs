@@ -28,7 +28,7 @@ const BUFFER: usize = 256 << 10;
 /// Those of `out`; something that cannot be written so.
 pub(super) fn write(collected: &Collector<'_>, out: impl Write) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(BUFFER, Summed::over(out));
-    (collected.groups.len() as u32).put(&mut out)?;
+    put_count(collected.groups.len(), &mut out)?;
     for (key, group) in &collected.groups {
         (key.workload_index, key.instances).put(&mut out)?;
         heading(group)?.put(&mut out)?;
@@ -308,8 +308,13 @@ impl<T: Plain> Plain for Option<T> {
     }
 }
 
+/// Counts have 32 bits in the file.
+fn put_count(count: usize, out: &mut impl Write) -> io::Result<()> {
+    u32::try_from(count).map_err(io::Error::other)?.put(out)
+}
+
 fn put_all<T: Plain>(values: &[T], out: &mut impl Write) -> io::Result<()> {
-    (values.len() as u32).put(out)?;
+    put_count(values.len(), out)?;
     values.iter().try_for_each(|value| value.put(out))
 }
 
@@ -396,7 +401,8 @@ impl Plain for Turns {
                 slices.put(out)
             }
             Self::Ratios { n_arms, medians } => {
-                (2u8, *n_arms as u32).put(out)?;
+                2u8.put(out)?;
+                put_count(*n_arms, out)?;
                 medians.put(out)
             }
         }
@@ -445,7 +451,7 @@ impl Plain for Kept {
 
 impl<T: Plain> Plain for Blocks<T> {
     fn put(&self, out: &mut impl Write) -> io::Result<()> {
-        (self.len() as u32).put(out)?;
+        put_count(self.len(), out)?;
         self.iter().try_for_each(|(block, value)| {
             block.put(out)?;
             value.put(out)

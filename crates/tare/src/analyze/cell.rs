@@ -10,7 +10,7 @@
 //! failing and being slow go together, what is left flatters the arm.
 
 use tare_model::dossier::{DossierBlock, DossierCell, Flag, Span};
-use tare_model::{ArmId, Better, MetricSpec, Study, Summary, Verdict};
+use tare_model::{ArmId, Better, MetricSpec, Study, Summary, Verdict, whole_count};
 use tare_stats::{Interval, detectable_effect, further_blocks, median};
 
 use super::collect::Collector;
@@ -126,7 +126,7 @@ impl Judge<'_> {
             unit: self.metric.unit.symbol().to_owned(),
             better: self.metric.better,
             summary: Summary::Typical,
-            n_blocks: n as u32,
+            n_blocks: whole_count(n),
             in_turn: n > 0 && pairs.all.iter().all(|pair| pair.env.0.turns.were_taken()),
             base: level_of(&base, pairs.launches()),
             env: level_of(&env, pairs.launches()),
@@ -316,7 +316,7 @@ pub(crate) fn level_of(values: &[f64], launches: &[u32]) -> Option<Span> {
         point: median(values)?,
         low,
         high,
-        level: Some(1.0 - 2.0_f64.powi(1 - values.len() as i32)),
+        level: Some(1.0 - 2.0_f64.powi(1 - i32::try_from(values.len()).unwrap_or(i32::MAX))),
     })
 }
 

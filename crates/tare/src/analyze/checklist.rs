@@ -474,9 +474,9 @@ mod tests {
             let cells = cells(n, of_each);
             alarms_allowed(&cells.iter().collect::<Vec<_>>())
         };
-        for n in [1, 7, 28] {
-            let chance = tare_stats::binomial_quantile(0.975, n as u64, 0.05).unwrap();
-            assert_eq!(allowed(n, 1), chance as usize, "{n}");
+        for n in [1u8, 7, 28] {
+            let chance = tare_stats::binomial_quantile(0.975, n.into(), 0.05).unwrap();
+            assert_eq!(allowed(n.into(), 1) as u64, chance, "{n}");
         }
         // 28 numbers of seven workloads, where two of those may be alarms.
         assert_eq!(allowed(7, 4), 4 * allowed(7, 1));

@@ -17,7 +17,7 @@ use tare_model::dossier::{
     Concurrency, ConcurrencyArm, ConcurrencyPoint, Doubling, Flag, Scaling, Span,
 };
 use tare_model::study::A_PRIME;
-use tare_model::{Better, MetricSpec, SpanClock, Spread, Study, Unit};
+use tare_model::{Better, MetricSpec, SpanClock, Spread, Study, Unit, whole_count};
 use tare_stats::diagnostics::theil_sen_slope;
 use tare_stats::{
     BootstrapMethod, Interval, Verdict, best_scaling, block_bootstrap, efficiency, fit_scaling,
@@ -253,7 +253,7 @@ impl OfMetric<'_> {
         let n = instances as usize;
         let mut point = ConcurrencyPoint {
             instances,
-            n_blocks: trials.len() as u32,
+            n_blocks: whole_count(trials.len()),
             value: each(&|trial| Some(trial.typical)),
             worst: each(&worst),
             each: of_each(&trials, n),
@@ -351,7 +351,7 @@ impl OfMetric<'_> {
         let launches = launches_of(&by_size, &blocks);
         let margin = self.study.margins.of(self.metric.class);
         let mut doubling = Doubling {
-            n_blocks: slopes.len() as u32,
+            n_blocks: whole_count(slopes.len()),
             ratio: None,
             ratio90: None,
             p: None,

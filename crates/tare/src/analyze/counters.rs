@@ -82,6 +82,10 @@ impl CounterRow {
         let mut row = Vec::with_capacity(numbers.size_hint().0.min(NAMES.len()));
         for (name, value) in numbers {
             if let Some(column) = column(name) {
+                #[allow(
+                    clippy::cast_possible_truncation,
+                    reason = "24 bits are more than what a counter is compared by"
+                )]
                 put(&mut row, column, value as f32);
             }
         }

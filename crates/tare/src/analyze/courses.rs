@@ -5,6 +5,7 @@
 
 use tare_model::course::{Course, CourseArm, CoursePoint, DossierCourse};
 use tare_model::study::A_PRIME;
+use tare_model::whole_count;
 
 use super::collect::Collector;
 use super::input::RunHead;
@@ -70,7 +71,7 @@ fn points(courses: &[&Course]) -> Vec<CoursePoint> {
         let extreme = |pick: fn(f64, f64) -> f64| values.iter().copied().reduce(pick);
         Some(CoursePoint {
             at: (number + 1) as f64 * step,
-            trials: values.len() as u32,
+            trials: whole_count(values.len()),
             typical: tare_stats::median(&values)?,
             least: extreme(f64::min)?,
             greatest: extreme(f64::max)?,

@@ -117,7 +117,11 @@ fn readings(
     Ok(readings.into_boxed_slice())
 }
 
-/// Slices as they are kept: 24 bits are more than a slice of a millisecond deserves.
+/// Slices as they are kept.
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "24 bits are more than a slice of a millisecond deserves"
+)]
 fn narrowed(values: Option<&[f64]>) -> Box<[f32]> {
     let values = values.unwrap_or_default().iter();
     values.map(|value| *value as f32).collect()

@@ -199,7 +199,9 @@ pub(super) fn major_faults(evidence: &Evidence<'_>) -> Option<Flag> {
         faults(evidence.pairs.base())?,
         faults(evidence.pairs.env())?,
     );
-    (base != env).then(|| {
+    #[allow(clippy::float_cmp, reason = "medians of counts")]
+    let differ = base != env;
+    differ.then(|| {
         flag(
             "major-faults",
             format!("{env} a trial in the arm, {base} in the baseline (medians)"),

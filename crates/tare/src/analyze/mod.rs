@@ -17,7 +17,7 @@ use tare_model::dossier::{
     CheckItem, DOSSIER_VERSION, Dossier, DossierArm, DossierCell, DossierStudy, RunCost,
 };
 use tare_model::study::A_PRIME;
-use tare_model::{ResourceClass, Study};
+use tare_model::{ResourceClass, Study, whole_count, whole_place};
 
 use crate::cause::{self, ArmEvidence, Suspected};
 use crate::parity;
@@ -368,7 +368,8 @@ fn adjust_for_many_cells(of_arm: &mut [DossierCell]) {
 /// Blocks from which on the correction among so many cells can hold up a difference that stands alone: n blocks
 /// give at best p = 2^(1−n).
 pub(crate) fn blocks_to_pass(cells: usize) -> u32 {
-    1 + (cells as f64 / (1.0 - LEVEL)).log2().ceil() as u32
+    let doublings = (cells as f64 / (1.0 - LEVEL)).log2().ceil();
+    1 + whole_count(whole_place(doublings))
 }
 
 pub(crate) fn claims_difference(cell: &DossierCell) -> bool {

@@ -275,6 +275,7 @@ pub(crate) fn values(group: &Group, of: Against, place: usize) -> BTreeMap<Block
 }
 
 #[cfg(test)]
+#[allow(clippy::float_cmp, reason = "means and differences of whole numbers")]
 mod tests {
     use super::*;
     use crate::analyze::turns::Turns;
@@ -360,6 +361,10 @@ mod tests {
     fn arms_that_are_the_same_do_not_differ_where_slices_are_only_ever_disturbed_upwards() {
         let mut random = tare_stats::Stream::new(7, 0, 0);
         let mut slices = || -> Kept {
+            #[allow(
+                clippy::cast_possible_truncation,
+                reason = "slices are kept in 24 bits"
+            )]
             let disturbed = |_| 100.0 - 3.0 * (1.0 - random.unit()).ln() as f32;
             Kept {
                 turns: Turns::Slices(Box::new([(0..2_001).map(disturbed).collect()])),

@@ -9,7 +9,7 @@
 //! What it cannot see: a clock that is slow by less than the allowance; the canary sees that.
 
 use tare_model::fact;
-use tare_model::{Absence, ArmId, Facts, Failure, Study};
+use tare_model::{Absence, ArmId, Facts, Failure, Study, whole_count};
 use tare_stats::median;
 
 use super::collect::Collector;
@@ -43,7 +43,7 @@ pub(crate) fn strike_out(head: &RunHead, collected: &mut Collector<'_>) {
             reason: Failure::Void(struck.why).to_string(),
             hint: None,
         };
-        let trials = struck.trials.len() as u32;
+        let trials = whole_count(struck.trials.len());
         collected.tally.count_many(counted, trials);
     }
 }

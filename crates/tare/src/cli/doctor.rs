@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 use tare_model::facts::emulation;
 use tare_model::wire::{Reply, Request};
-use tare_model::{Facts, Params, ProbeCall, ProbeReport};
+use tare_model::{Facts, Params, ProbeCall, ProbeReport, whole_place};
 use tare_model::{counter, fact};
 
 use super::home::Place;
@@ -272,7 +272,10 @@ fn measure(channel: &mut dyn Channel, workdir: &str) -> Result<(Noise, Facts), F
         timer_cost_ns = report.timer.get("cost_ns").copied().or(timer_cost_ns);
     }
     typical_ns.sort_by(f64::total_cmp);
-    let quantile = |part: f64| typical_ns[((typical_ns.len() - 1) as f64 * part).round() as usize];
+    let quantile = |part: f64| {
+        let place = ((typical_ns.len() - 1) as f64 * part).round();
+        typical_ns[whole_place(place)]
+    };
     let noise = Noise {
         typical_ns: quantile(0.5),
         best_ns,

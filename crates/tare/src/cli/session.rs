@@ -177,8 +177,8 @@ fn no_agent(error: AgentError) -> Failed {
 fn new_run(clock: &SystemClock) -> RunId {
     let unix_ns = clock.unix_ns();
     let time = jiff::Timestamp::from_nanosecond(i128::from(unix_ns)).unwrap_or_default();
-    let mixed =
-        (unix_ns as u64 ^ u64::from(std::process::id()) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (unix_ns.cast_unsigned() ^ u64::from(std::process::id()) << 32)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let name = format!("{}-{:04x}", time.strftime("%Y%m%d-%H%M%S"), mixed >> 48);
     RunId::new(name).expect("digits and dashes are a name")
 }

@@ -1,5 +1,7 @@
 //! Durations, percentages and sizes as people write them.
 
+use tare_model::whole_part;
+
 /// Reads a duration such as `90s`, `2m`, `80ms`, `1.5h` as nanoseconds; the unit is required.
 pub fn duration_ns(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text);
@@ -22,7 +24,7 @@ pub fn duration_ns(text: &str) -> Result<u64, String> {
         .map_err(|_| format!("`{text}` is not a duration such as `90s`"))?;
     let nanoseconds = value * factor;
     if nanoseconds.is_finite() && (0.0..=1e18).contains(&nanoseconds) {
-        Ok(nanoseconds as u64)
+        Ok(whole_part(nanoseconds))
     } else {
         Err(format!("`{text}` is out of range"))
     }

@@ -169,7 +169,7 @@ fn by_themselves(
 fn undecided(arm: &str, cells: &[&DossierCell]) -> String {
     let arm = harmless(arm);
     match cells.iter().map(|cell| cell.n_blocks).max() {
-        Some(n) if (1..FEWEST_BLOCKS as u32).contains(&n) => format!(
+        Some(n) if (1..FEWEST_BLOCKS).contains(&(n as usize)) => format!(
             "{arm}: nothing is decided yet, neither a cost nor its absence: {n} block{} too few for an interval, which takes {FEWEST_BLOCKS}.",
             if n == 1 { " is" } else { "s are" }
         ),

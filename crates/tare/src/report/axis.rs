@@ -5,6 +5,7 @@
 //! What it cannot see: how wide it is drawn; places are shares of its length.
 
 use tare_model::dossier::{DossierCell, Span};
+use tare_model::whole_place;
 
 use super::number::powered;
 
@@ -43,7 +44,7 @@ impl RatioAxis {
             reaches.push(low.abs().max(high.abs()));
         }
         reaches.sort_by(f64::total_cmp);
-        let place = (reaches.len() as f64 * MOST) as usize;
+        let place = whole_place(reaches.len() as f64 * MOST);
         let of_most = reaches.get(place.min(reaches.len().saturating_sub(1)));
         let limit = of_most.copied().unwrap_or(0.0).max(least_reach) * BEYOND;
         let (mut ln_low, mut ln_high) = (-least_reach, least_reach);
@@ -107,26 +108,41 @@ impl RatioAxis {
             let on_axis = |tick: &f64| (low..=high).contains(tick);
             return rounds.into_iter().flatten().filter(on_axis).collect();
         }
-        let steps = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
+        let sizes = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
         let multiples = |step: f64| -> Vec<f64> {
             let (from, to) = (((low - 1.0) / step).ceil(), ((high - 1.0) / step).floor());
-            (from as i32..=to as i32)
+            (steps(from)..=steps(to))
                 .map(|n| 1.0 + f64::from(n) * step)
                 .filter(|tick| *tick > 0.0)
                 .collect()
         };
-        let all = steps.into_iter().map(multiples);
+        let all = sizes.into_iter().map(multiples);
         all.into_iter()
             .find(|ticks| ticks.len() <= 7)
             .unwrap_or_else(|| vec![1.0])
     }
 }
 
+/// A whole number of steps or powers, of which an axis has few.
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "of a number with a fraction a cast takes the nearest that fits, and 0 of what is none"
+)]
+pub(in crate::report) fn steps(number: f64) -> i32 {
+    number as i32
+}
+
+/// Whether a tick is that of no difference, which is made exactly.
+#[allow(clippy::float_cmp, reason = "it is 1 and no other is near it")]
+pub(in crate::report) fn is_one(tick: f64) -> bool {
+    tick == 1.0
+}
+
 fn powers(base: f64, ln_low: f64, ln_high: f64) -> Vec<f64> {
     let exponent = |ln: f64| ln / base.ln();
     let (from, to) = (
-        exponent(ln_low).ceil() as i32,
-        exponent(ln_high).floor() as i32,
+        steps(exponent(ln_low).ceil()),
+        steps(exponent(ln_high).floor()),
     );
     let every = ((to - from) / 8 + 1).max(1);
     (from..=to)

@@ -5,6 +5,7 @@
 //! What it cannot see: the interval of what has none; four significant digits are given then.
 
 use tare_model::dossier::Span;
+use tare_model::whole_place;
 
 use super::terminal::NO_BREAK;
 use crate::analyze::LEVEL;
@@ -98,12 +99,14 @@ pub(in crate::report) fn significant(size: f64, digits: i32) -> usize {
     if !(size.is_finite() && size > 0.0) {
         return 0;
     }
-    let places = digits - 1 - size.log10().floor() as i32;
-    places.clamp(0, 6) as usize
+    let places = f64::from(digits - 1) - size.log10().floor();
+    whole_place(places.clamp(0.0, 6.0))
 }
 
 /// Most digits after the point that a label has room for.
 const MOST_PLACES: usize = 4;
+/// More digits no number has.
+const MOST_DIGITS: f64 = 17.0;
 
 /// A value on an axis whose neighbouring labels are `step` apart: with as many digits as tell it from them, and as a power
 /// of ten where that would be too many.
@@ -112,13 +115,13 @@ pub(in crate::report) fn label(value: f64, step: f64) -> String {
         return format!("{value:.0}");
     }
     // A step that is a sum of binary fractions lies a hair below its power of ten.
-    let order = |size: f64| (size.log10() + 1e-9).floor() as i32;
-    let places = usize::try_from(-order(step)).unwrap_or(0);
+    let order = |size: f64| (size.log10() + 1e-9).floor();
+    let places = whole_place(-order(step));
     if places <= MOST_PLACES && value.abs() < 1e7 {
         return format!("{value:.places$}");
     }
-    let digits = usize::try_from(order(value.abs()) - order(step)).unwrap_or(0);
-    powered(value, digits)
+    let digits = (order(value.abs()) - order(step)).min(MOST_DIGITS);
+    powered(value, whole_place(digits))
 }
 
 /// `1.2e-7`: at most so many digits after the point, without idle zeros.
@@ -220,6 +223,7 @@ pub(in crate::report) fn level_told(span: &Span) -> String {
 pub(in crate::report) fn glance(span: &Span) -> String {
     let least = if span.point < 10.0 { 2 } else { 0 };
     let mut digits = significant(span.high - span.low, 1).clamp(least, 3);
+    #[allow(clippy::float_cmp, reason = "1 itself is told as 1")]
     let is_one = |end: f64| end != 1.0 && format!("{end:.digits$}") == format!("{:.digits$}", 1.0);
     let excludes_one = span.low > 1.0 || span.high < 1.0;
     if excludes_one && (is_one(span.low) || is_one(span.high)) {
@@ -344,6 +348,7 @@ mod tests {
         assert_eq!(label(0.1 + 0.2, 0.1), "0.3");
         assert_eq!(label(1.2e-7, 2e-8), "1.2e-7");
         assert_eq!(label(6e-8, 2e-8), "6e-8");
+        assert_eq!(label(f64::INFINITY, 2e-8), "inf");
     }
 
     #[test]

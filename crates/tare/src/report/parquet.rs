@@ -134,7 +134,8 @@ mod written {
         all::<Int64Type>(group, rows, |row| row.point.launch.into())?;
         all::<Int64Type>(group, rows, |row| row.point.position.into())?;
         some::<Int64Type>(group, rows, |row| {
-            row.slice.map(|(number, _)| number as i64)
+            row.slice
+                .map(|(number, _)| i64::try_from(number).unwrap_or(i64::MAX))
         })?;
         all::<DoubleType>(group, rows, |row| match row.slice {
             Some((_, value)) => value.into(),

@@ -7,9 +7,12 @@
 //! What it cannot see: fonts; widths of texts are estimated.
 
 use std::fmt::Write;
+use std::ops::Range;
 
 use tare_model::dossier::{Dossier, Span};
+use tare_model::{whole_part, whole_place};
 
+use super::axis::steps;
 use super::format::{File, Format, Made, Material};
 use super::number::label;
 use crate::analyze::LEVEL;
@@ -83,6 +86,8 @@ const LABEL_LINE: usize = 19;
 const LETTER: f64 = 0.56;
 /// Values further apart than this are drawn on a logarithmic axis.
 const LOGARITHMIC_FROM: f64 = 30.0;
+/// The powers of ten that numbers have.
+const POWERS: Range<f64> = -324.0..308.0;
 /// Okabe and Ito's blue, told apart from the black of intervals by every kind of sight.
 const FILL: &str = "#56B4E9";
 const INK: &str = "#222222";
@@ -169,21 +174,19 @@ impl Axis {
 
     fn ticks(self) -> Vec<f64> {
         if self.is_logarithmic {
-            let (from, to) = (
-                self.low.log10().round() as i32,
-                self.high.log10().round() as i32,
-            );
+            let [from, to] = [self.low, self.high].map(|end| {
+                let power = end.log10().round();
+                steps(power.clamp(POWERS.start, POWERS.end))
+            });
             // More powers than there is room for would stand in each other.
             let every = ((to - from) / 8 + 1).max(1);
             let powers = (from..=to).filter(|power| (power - from) % every == 0);
             return powers.map(|power| 10f64.powi(power)).collect();
         }
         let step = self.step();
-        let n = ((self.high - self.low) / step).round() as u32;
+        let n = whole_part(((self.high - self.low) / step).round());
         let from = (self.low / step).round();
-        (0..=n)
-            .map(|tick| (from + f64::from(tick)) * step)
-            .collect()
+        (0..=n).map(|tick| (from + tick as f64) * step).collect()
     }
 
     /// How far ticks are apart where they are at equal distances.
@@ -310,7 +313,7 @@ fn shortened(line: &str) -> String {
 
 /// A text in lines of at most this width, broken at spaces.
 fn broken(words: &str, size: f64, width: f64) -> Vec<String> {
-    let room = (width / (size * LETTER)).max(1.0) as usize;
+    let room = whole_place((width / (size * LETTER)).max(1.0));
     let mut lines = vec![String::new()];
     for word in words.split(' ') {
         let line = lines.last_mut().expect("it begins with one line");
@@ -406,7 +409,9 @@ mod tests {
             apart.dedup();
             assert_eq!(apart, labels);
         }
-        assert!(Axis::over(1e-300, 1e300).ticks().len() <= 9);
+        for (least, most) in [(1e-300, 1e300), (5e-324, f64::MAX), (1e-9, f64::INFINITY)] {
+            assert!(Axis::over(least, most).ticks().len() <= 9, "{least} {most}");
+        }
         for axis in [plain, wide, Axis::over(f64::INFINITY, 0.0)] {
             assert!(
                 axis.ticks()

@@ -81,6 +81,7 @@ impl<'a> Waterfall<'a> {
 }
 
 #[cfg(test)]
+#[allow(clippy::float_cmp, reason = "sums of whole numbers")]
 mod tests {
     use super::*;
 

@@ -3,10 +3,10 @@
 //! What it cannot see: the trials; it words what was concluded from them.
 
 use tare_model::dossier::{DossierCell, DossierFinding, DossierLadder, Span};
-use tare_model::{ArmSpec, Status, Verdict, WhyOutcome};
+use tare_model::{ArmSpec, Status, Verdict, WhyOutcome, whole_part};
 
-use super::{own, readings};
-use crate::analyze::{self, RunData};
+use super::{FEWEST, own, readings};
+use crate::analyze::RunData;
 use crate::cause;
 use crate::config::units;
 use crate::env::{self, own::OWN};
@@ -121,7 +121,7 @@ pub(super) fn answer(
                 apart(cell),
                 cell.n_blocks,
                 if cell.n_blocks == 1 { "" } else { "s" },
-                units::at_least(spent.budget_ns(SIX))
+                units::at_least(spent.budget_ns(FEWEST))
             ),
             None,
         );
@@ -238,9 +238,6 @@ fn apart(cell: &DossierCell) -> String {
 /// An interval whose ends are so many times apart says nothing.
 const WIDE: f64 = 4.0;
 
-/// The blocks that an interval takes.
-const SIX: u32 = analyze::FEWEST_BLOCKS as u32;
-
 /// What the answer took so far.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spent {
@@ -270,7 +267,7 @@ impl Spent {
         /// Looking at the command once on either side comes before it.
         const LOOK: f64 = 5e9;
         let others_ns = (self.wall_ns - f64::from(self.n_blocks) * self.block_ns).max(0.0);
-        (LOOK + others_ns + 1.3 * f64::from(n_blocks) * self.block_ns) as u64
+        whole_part(LOOK + others_ns + 1.3 * f64::from(n_blocks) * self.block_ns)
     }
 }
 

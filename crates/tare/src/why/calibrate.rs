@@ -13,6 +13,7 @@ use tare_model::tool::ToolQuestion;
 use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{
     ArmId, CommandCall, CommandReport, Facts, Outcome, Params, ProbeReport, RawOutput, Reason,
+    whole_ns,
 };
 use tare_model::{counter, fact};
 
@@ -136,7 +137,7 @@ pub fn look_inside(cx: &Context<'_>, ask: &Ask) -> Result<Inside, Trouble> {
     let (look, ..) = at(cx, ask, &ask.driver, &ask.settings, |instance| {
         let look = match Tried::new(cx, ask, instance, limit).inside(&call) {
             Ok(look) => Inside::Ended(Box::new(look)),
-            Err(Trouble::TooLong { .. }) => Inside::CutOff(limit.as_nanos() as u64),
+            Err(Trouble::TooLong { .. }) => Inside::CutOff(whole_ns(limit)),
             Err(other) => return Err(other),
         };
         Ok((look, Vec::new()))
@@ -372,7 +373,7 @@ impl<'a, 'b> Tried<'a, 'b> {
             trial: 0,
             call: call.to_probe(),
             target_ns: 0,
-            limit_ns: self.limit.as_nanos() as u64,
+            limit_ns: whole_ns(self.limit),
             workdir: self.instance.workdir(),
         };
         match asked(

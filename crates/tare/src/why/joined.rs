@@ -8,6 +8,8 @@
 
 use std::collections::BTreeMap;
 
+use tare_model::whole_count;
+
 use crate::analyze::pairs::Block;
 use crate::analyze::{ArmData, RunData};
 
@@ -102,7 +104,7 @@ fn take_workloads(run: &mut RunData, before: &RunData) -> BTreeMap<u32, u32> {
                 workloads.push(spec.clone());
                 workloads.len() - 1
             });
-        places.insert(from, to as u32);
+        places.insert(from, whole_count(to));
     }
     places
 }

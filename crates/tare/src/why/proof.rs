@@ -7,7 +7,7 @@
 //! What it cannot see: cells with several instances at once; they stay as the evidence left them.
 
 use tare_model::dossier::{Dossier, DossierCell};
-use tare_model::{ArmId, ArmSpec, RunId, Status, Study, Verdict, WorkloadSpec};
+use tare_model::{ArmId, ArmSpec, RunId, Status, Study, Verdict, WorkloadSpec, whole_part};
 
 use super::counterfactual::{self, Trial};
 use super::readings::Readings;
@@ -40,7 +40,7 @@ pub fn study(
     let baseline = main.arms.iter().find(|arm| arm.id == main.baseline)?;
     let mut draft = Draft {
         // The whole time of the run by its trials: what stands between them has its part.
-        trial_ns: (dossier.cost.wall_s * 1e9 / f64::from(dossier.cost.trials)) as u64,
+        trial_ns: whole_part(dossier.cost.wall_s * 1e9 / f64::from(dossier.cost.trials)),
         left_ns,
         arms: vec![kept(baseline)],
         workloads: Vec::new(),

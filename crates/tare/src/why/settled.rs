@@ -51,6 +51,7 @@ fn is_narrow_or_clear(cell: &DossierCell) -> bool {
 #[cfg(test)]
 mod tests {
     use tare_model::dossier::Span;
+    use tare_model::whole_count;
     use tare_stats::{Stream, hodges_lehmann_paired};
 
     use super::*;
@@ -102,7 +103,7 @@ mod tests {
         for _ in 0..n_runs {
             let mut d: Vec<f64> = Vec::new();
             for n_blocks in [12, 30, 60] {
-                while (d.len() as u32) < n_blocks {
+                while whole_count(d.len()) < n_blocks {
                     d.push(0.05 * random.normal());
                 }
                 let found = hodges_lehmann_paired(&d, 0.95).unwrap().interval;

@@ -8,7 +8,7 @@
 
 use tare_model::arm::{Role, Rung};
 use tare_model::study::A_PRIME;
-use tare_model::{ArmSpec, Params, Study, WorkloadSpec};
+use tare_model::{ArmSpec, Params, Study, WorkloadSpec, whole_part, whole_size};
 
 use super::counterfactual::{Trial, Tried};
 use super::{Ask, FEWEST, First, SUSPECTS_MOST, arm_id, id, ladder, own, seen_facts};
@@ -92,7 +92,7 @@ impl Pace {
         let block_ns = n_base * self.host_ns + n_inside * self.env_ns;
         let blocks = (time_ns / block_ns.max(1)).clamp(1, u64::from(study.blocks_max.max(1)));
         let starts_ns = (n_inside * self.life_ns).max(1);
-        let launches = (time_ns as f64 * STARTS_SHARE) as u64 / starts_ns;
+        let launches = whole_part(time_ns as f64 * STARTS_SHARE) / starts_ns;
         study.blocks_per_launch = if launches < LAUNCHES_LEAST.min(blocks) {
             u32::MAX
         } else {
@@ -131,7 +131,7 @@ pub fn first_study(ask: &Ask, first: &First, left_ns: u64) -> Option<Study> {
     let has_start_up = !is_own
         && first.host.wall_ns < START_UP_BELOW_NS
         && fits_in_half(command_ns + pace.life_ns);
-    let share_ns = (ask.budget_ns as f64 * FIRST_SHARE) as u64;
+    let share_ns = whole_part(ask.budget_ns as f64 * FIRST_SHARE);
     // The start-up may take the first comparison beyond its share, and not below six blocks.
     let life_ns = if has_start_up { pace.life_ns } else { 0 };
     // A search through all that differs needs the time, and compares the two sides again in every round; and one look
@@ -150,7 +150,7 @@ pub fn first_study(ask: &Ask, first: &First, left_ns: u64) -> Option<Study> {
         arms.splice(1..1, steps);
     }
     let mut study = ask.study("the command on the host and inside", arms, first);
-    study.blocks_max = blocks as u32;
+    study.blocks_max = u32::try_from(blocks).unwrap_or(u32::MAX);
     study.blocks_min = study.blocks_max;
     pace.plan_launches(&mut study, share_ns);
     if has_start_up {
@@ -270,8 +270,8 @@ pub fn round(
     let per_arm_ns = pace.life_ns + six * arm_block_ns;
     let base_block_ns = pace.host_ns + pace.env_ns + life_ns;
     let base_ns = pace.life_ns + six * base_block_ns;
-    let safe_ns = (left_ns as f64 * SAFE) as u64;
-    let mut room = (safe_ns.checked_sub(base_ns)? / per_arm_ns.max(1)) as usize;
+    let safe_ns = whole_part(left_ns as f64 * SAFE);
+    let mut room = whole_size(safe_ns.checked_sub(base_ns)? / per_arm_ns.max(1));
     let mut arms = Arms::new(base_arms(ask, first, room > A_PRIME_ROOM), before.n_arms);
     let env = arms.specs.len() - 1;
     // Steps that are all ended before their end cannot be told apart.
@@ -345,7 +345,7 @@ pub fn round(
     let spare = safe_ns.saturating_sub(another_ns + starts_ns) / block_ns;
     study.blocks_max = if n_waiting > 0 && spare >= six {
         // What is left then is for those that wait.
-        spare.min(u64::from(ROUND_MOST)) as u32
+        u32::try_from(spare).unwrap_or(u32::MAX).min(ROUND_MOST)
     } else {
         PROOF_MOST
     };

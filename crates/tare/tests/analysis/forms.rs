@@ -458,10 +458,10 @@ fn a_file_of_columns_holds_the_rows_of_the_table_with_their_types() {
                 assert_eq!(field("best"), &Field::Double(point.best));
                 let path = series.path.map(|path| Field::Str(path.to_string()));
                 assert_eq!(field("path"), &path.unwrap_or(Field::Null));
-                for (number, slice) in point.slices.iter().enumerate() {
+                for (number, slice) in (0..).zip(&point.slices) {
                     let row = rows.next().unwrap();
                     let field = |name: &str| &row.iter().find(|(own, _)| own == name).unwrap().1;
-                    assert_eq!(field("slice"), &Field::Long(number as i64));
+                    assert_eq!(field("slice"), &Field::Long(number));
                     assert_eq!(field("value"), &Field::Double((*slice).into()));
                     assert_eq!(field("best"), &Field::Null);
                 }

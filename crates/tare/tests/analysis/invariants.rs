@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use tare::analyze::{Analysis, RunData, TrialData, TrialRef, analyze};
 use tare_model::study::A_PRIME;
-use tare_model::{ArmId, Failure, Outcome, Sliced, whole_part, whole_size};
+use tare_model::{ArmId, Failure, Outcome, Sliced, whole_place};
 use tare_stats::Verdict;
 
 use super::generator::{Effect, Plan, cell, find, of, rewrite};
@@ -194,7 +194,7 @@ proptest! {
         analysis.write(&mut bytes).unwrap();
         let read = |bytes: &[u8]| Analysis::read(&run.head, &find, bytes, bytes.len() as u64);
         prop_assert_eq!(analysis.dossier(), read(&bytes).unwrap().dossier());
-        let place = whole_size(whole_part(at * bytes.len() as f64));
+        let place = whole_place(at * bytes.len() as f64);
         prop_assert!(read(&bytes[..place]).is_err());
         bytes[place] ^= 1;
         prop_assert!(read(&bytes).is_err());

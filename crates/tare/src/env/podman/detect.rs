@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use tare_model::fact;
-use tare_model::{ArmId, Facts};
+use tare_model::{ArmId, Facts, whole_ns};
 
 use super::super::image::packed::agent_for;
 use super::super::image::{AGENT_PATH, ImageTar};
@@ -37,7 +37,7 @@ pub(super) fn detect(cx: &Context<'_>, driver: &Podman, settings: &Settings) -> 
 }
 
 fn attempt(cx: &Context<'_>, caller: &Caller, settings: &Settings) -> Result<Facts, EnvError> {
-    let until_ns = cx.clock.now_ns() + LIMIT.as_nanos() as u64;
+    let until_ns = cx.clock.now_ns() + whole_ns(LIMIT);
     let left = || Duration::from_nanos(until_ns.saturating_sub(cx.clock.now_ns()));
     let arm = ArmId::new("detect").expect("the constant is a name");
     let mut engine = info(cx, caller, left())?;

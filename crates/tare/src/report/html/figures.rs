@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use maud::{Markup, html};
 use tare_model::dossier::{Concurrency, DossierBlock, DossierCell, Span};
 use tare_model::study::A_PRIME;
+use tare_model::whole_place;
 
 use super::super::axis::{RatioAxis, tick_label};
 use super::super::number::{label, scale_for, significant, with_unit};
@@ -113,8 +114,12 @@ impl Values {
             .map(|digit| digit * power)
             .find(|step| span / step <= 5.0)
             .unwrap_or(10.0 * power);
-        let from = (self.low / step).ceil() as i64;
-        let to = (self.high / step).floor() as i64;
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "of a number with a fraction a cast takes the nearest that fits"
+        )]
+        let [from, to] =
+            [(self.low / step).ceil(), (self.high / step).floor()].map(|end| end as i64);
         let ticks = (from..=to).take(8).map(|n| n as f64 * step).collect();
         (ticks, step)
     }
@@ -338,8 +343,10 @@ fn bands(
             values
         })
         .collect();
-    let at =
-        |values: &[f64], share: f64| values[((values.len() - 1) as f64 * share).round() as usize];
+    let at = |values: &[f64], share: f64| {
+        let place = ((values.len() - 1) as f64 * share).round();
+        values[whole_place(place)]
+    };
     let n = groups.len();
     let [mut lines, mut boxes] = [String::new(), String::new()];
     let mut middles = Vec::new();

@@ -6,7 +6,7 @@
 use maud::{Markup, html};
 use tare_model::dossier::{Dossier, DossierCell, Span};
 
-use super::super::axis::{RatioAxis, tick_label};
+use super::super::axis::{RatioAxis, is_one, tick_label};
 use super::super::number::{glance, percent};
 use super::super::terminal::beside::{Called, order, sum, told, word};
 use super::super::terminal::{both, harmless};
@@ -342,7 +342,7 @@ fn over_time(moments: &[Moment], title: &str) -> Markup {
             svg width="100%" height=(figures::px(HEIGHT + 18.0)) role="img" aria-label={ (title) ": the cost in each of " (moments.len()) " runs with its 95 % interval, in order of time" } {
                 rect.zone x=(figures::pc(LEFT)) width=(figures::pc(1.0 - LEFT)) y=(figures::px(above)) height=(figures::px(below - above)) {}
                 @for tick in axis.ticks() {
-                    line.(if tick == 1.0 { "one" } else { "grid" }) x1=(figures::pc(LEFT)) x2="100%" y1=(figures::px(y(tick))) y2=(figures::px(y(tick))) {}
+                    line.(if is_one(tick) { "one" } else { "grid" }) x1=(figures::pc(LEFT)) x2="100%" y1=(figures::px(y(tick))) y2=(figures::px(y(tick))) {}
                     text x=(figures::pc(LEFT - 0.01)) y=(figures::px(y(tick) + 4.0)) text-anchor="end" { (tick_label(tick)) }
                 }
                 @for (at, moment) in moments.iter().enumerate() { @if let Some(span) = &moment.cell.ratio {

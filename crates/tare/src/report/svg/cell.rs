@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use tare_model::dossier::{Dossier, DossierBlock, DossierCell, Span};
 
-use super::super::axis::{RatioAxis, tick_label};
+use super::super::axis::{RatioAxis, is_one, tick_label};
 use super::super::number::{glance, percent};
 use super::super::terminal::harmless;
 use super::super::words::{Names, purpose_of};
@@ -75,7 +75,7 @@ impl Plot {
     /// The lines of the axis with their numbers, and the first block and the last below them.
     fn labels(&self, out: &mut String, blocks: &[DossierBlock]) {
         for tick in self.axis.ticks() {
-            self.line(out, tick, if tick == 1.0 { INK } else { GRID }, 1);
+            self.line(out, tick, if is_one(tick) { INK } else { GRID }, 1);
             let at = self.y(tick) + 4.0;
             text(out, LEFT - 6.0, at, "end", 10.0, &tick_label(tick));
         }

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use tare_model::dossier::{Dossier, DossierCell, Span};
 
-use super::super::axis::{RatioAxis, tick_label};
+use super::super::axis::{RatioAxis, is_one, tick_label};
 use super::super::groups::{Group, grouped};
 use super::super::number::glance;
 use super::super::terminal::harmless;
@@ -136,13 +136,13 @@ fn draw(
         let _ = writeln!(
             out,
             r##"<rect x="{low:.1}" y="{:.1}" width="{:.1}" height="14.0" fill="#e9e9e4" fill-opacity="0.6"/>"##,
-            top + f64::from(line + before as u32) * ROW + 3.0,
+            top + (line + before) as f64 * ROW + 3.0,
             high - low
         );
     }
     for tick in axis.ticks() {
         let at = x(tick);
-        let stroke = if tick == 1.0 { INK } else { GRID };
+        let stroke = if is_one(tick) { INK } else { GRID };
         let _ = writeln!(
             out,
             r#"<line x1="{at:.1}" y1="{top:.1}" x2="{at:.1}" y2="{bottom:.1}" stroke="{stroke}"/>"#

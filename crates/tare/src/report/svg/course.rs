@@ -41,6 +41,10 @@ pub(in crate::report) fn place_told(at: f64) -> String {
 }
 
 /// Levels are thousandths of the axis, for steps of two trials need not end together.
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "a number of trials, which is far from what fits"
+)]
 fn level(at: f64) -> i64 {
     (at * 1000.0).round() as i64
 }

@@ -262,6 +262,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::float_cmp, reason = "ends and middles are exact")]
     fn levels_stand_in_proportion_or_in_that_of_their_logarithms() {
         let place = |levels: &[i64], level| lines(false).place(levels, level);
         assert_eq!(place(&[1, 2, 3], 2), 0.5);

@@ -399,6 +399,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::float_cmp, reason = "copies")]
     fn whiskers_hold_the_full_range_where_the_figure_asks_for_it() {
         let wide = DossierLayoutValue {
             range: Some([1.0, 90.0]),

@@ -6,6 +6,7 @@
 //! What it cannot see: the terminal; width and colour are arguments.
 
 use tare_model::dossier::{Dossier, DossierArm, DossierCell, Span};
+use tare_model::whole_place;
 
 use super::super::answer::{self, trust};
 use super::super::axis::{RatioAxis, tick_label};
@@ -326,7 +327,8 @@ fn narrow_row(out: &mut String, row: &Row<'_>, style: Style) {
 
 /// A column of an axis for a place between 0 and 1.
 fn column(place: f64, columns: usize) -> usize {
-    (place.clamp(0.0, 1.0) * (columns - 1) as f64).round() as usize
+    let column = (place.clamp(0.0, 1.0) * (columns - 1) as f64).round();
+    whole_place(column)
 }
 
 /// The labels of an axis above its columns, as many as do not touch.

@@ -6,6 +6,7 @@
 //! What it cannot see: whether the machine stays as noisy as it was.
 
 use tare_model::dossier::DossierCell;
+use tare_model::{whole_count, whole_place};
 use tare_stats::{Interval, detectable_effect};
 
 use super::super::groups::Group;
@@ -20,7 +21,7 @@ pub(super) fn remedy(cell: &DossierCell, blocks: u32, wall_s: f64) -> String {
     let block_s = wall_s / f64::from(n);
     let is_long = f64::from(blocks) * block_s > A_WHILE_S;
     let n_later = if is_long {
-        ((A_WHILE_S / block_s) as u32).max(n)
+        whole_count(whole_place(A_WHILE_S / block_s)).max(n)
     } else {
         n.saturating_add(blocks)
     };

@@ -8,7 +8,7 @@
 use tare_model::dossier::{
     Dossier, DossierApplied, DossierFinding, DossierLadder, DossierRung, DossierWhy, Span,
 };
-use tare_model::{CheckResult, Status, StoppedBy};
+use tare_model::{CheckResult, Status, StoppedBy, whole_place};
 
 use super::super::failures;
 use super::super::number::{decimals, scale_for, significant, typical, with_unit};
@@ -362,7 +362,10 @@ fn bar(line: &Line, largest: f64, columns: usize) -> String {
     let Some((from, to)) = line.bar.filter(|_| columns > 0 && largest > 0.0) else {
         return String::new();
     };
-    let place = |value: f64| ((value.max(0.0) / largest) * columns as f64).round() as usize;
+    let place = |value: f64| {
+        let column = ((value.max(0.0) / largest) * columns as f64).round();
+        whole_place(column)
+    };
     let (from, to) = (place(from).min(columns), place(to).min(columns));
     let letter = match line.paint {
         Paint::Dim => '▒',

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use tare_model::arm::Rung;
-use tare_model::{Study, Value};
+use tare_model::{Study, Value, whole_part};
 use tare_stats::median;
 
 use super::super::counterfactual::{Trial, Tried};
@@ -143,7 +143,7 @@ impl Next {
 
 /// What one more comparison of both sides with a third arm takes, nanoseconds: as long as a proof.
 pub fn one_more_ns(asks: &Asks, pace: Pace) -> u64 {
-    (Costs::of(asks, pace).proof_ns(1) as f64 / SAFE) as u64
+    whole_part(Costs::of(asks, pace).proof_ns(1) as f64 / SAFE)
 }
 
 impl Hunt {
@@ -198,7 +198,7 @@ impl Hunt {
     ) -> Option<Next> {
         let asks = ask.own.as_ref().filter(|_| self.is_worthwhile)?;
         let costs = Costs::of(asks, pace).with_floor(self.floor != asks.base.id);
-        let safe_ns = (left_ns as f64 * SAFE) as u64;
+        let safe_ns = whole_part(left_ns as f64 * SAFE);
         let blocks = (self.blocks << self.search.tries()).min(ROUND_BLOCKS);
         let round_ns = |number| costs.round_ns(number, blocks);
         // What is found is proved: that has its time in any case.

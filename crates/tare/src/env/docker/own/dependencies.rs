@@ -13,7 +13,7 @@ use bollard::models::{
 };
 use bollard::query_parameters::{CreateContainerOptions, StartContainerOptions};
 use serde_json::{Map, Value};
-use tare_model::ArmId;
+use tare_model::{ArmId, whole_ns};
 
 use super::super::Docker;
 use super::super::api::{Api, labels_of_run};
@@ -209,7 +209,7 @@ impl Project<'_> {
                 return Err(not_ready("was not waited for: interrupted".to_owned()));
             }
             let waited_ns = self.cx.clock.now_ns().saturating_sub(begun_ns);
-            if waited_ns > READY_LIMIT.as_nanos() as u64 {
+            if waited_ns > whole_ns(READY_LIMIT) {
                 let seconds = READY_LIMIT.as_secs();
                 return Err(not_ready(format!("was not ready within {seconds} s")));
             }

@@ -4,6 +4,7 @@
 //! What it cannot see: flags that a client is too old for; it says so when it is asked.
 
 use serde_json::{Map, Value};
+use tare_model::whole_part;
 
 use crate::env::text::printable;
 
@@ -62,7 +63,7 @@ pub(in crate::env::docker::own) fn nanoseconds(text: &str) -> Option<i64> {
         all += number.parse::<f64>().ok()? * unit_ns;
         rest = behind;
     }
-    (!text.is_empty()).then_some(all as i64)
+    (!text.is_empty()).then(|| i64::try_from(whole_part(all)).unwrap_or(i64::MAX))
 }
 
 /// Flags under construction.
