@@ -94,7 +94,8 @@ impl Store {
         let opened = if length == 0 {
             empty()
         } else {
-            reading::open(path).and_then(|connection| Self::set_up_to_read(connection, path))
+            reading::open(path)
+                .and_then(|connection| Self::set_up_to_read(connection, path, length))
         };
         let connection = opened.map_err(|error| error.told(path))?;
         let store = Self::over(connection, path);
@@ -115,7 +116,12 @@ impl Store {
         }
     }
 
-    fn set_up_to_read(connection: Connection, path: &Path) -> Result<Connection, SetUp> {
+    fn set_up_to_read(
+        mut connection: Connection,
+        path: &Path,
+        length: u64,
+    ) -> Result<Connection, SetUp> {
+        reading::bound(&mut connection, length)?;
         let found = known_version(&connection, path)?;
         if found == 0 {
             return empty();
@@ -411,6 +417,12 @@ fn known_version(connection: &Connection, path: &Path) -> Result<u32, SetUp> {
             path: path.to_owned(),
             found,
             known,
+        }));
+    }
+    if let Some(what) = schema::foreign(connection, found)? {
+        return Err(SetUp::Refused(StoreError::Foreign {
+            path: path.to_owned(),
+            what,
         }));
     }
     Ok(found)
