@@ -87,6 +87,41 @@ fn a_run_without_a_trial_and_one_of_failures_alone_are_told_in_every_form() {
 }
 
 #[test]
+fn trials_that_are_not_of_the_study_are_counted_in_every_form_and_break_none() {
+    let mut run = ordinary().run();
+    let n_workloads = u32::try_from(run.head.study.workloads.len()).unwrap();
+    assert!(n_workloads > 1);
+    for (number, data) in run.trials.iter_mut().enumerate() {
+        let trial = &mut data.trial;
+        match number % 6 {
+            0 => trial.workload_index = (trial.workload_index + 1) % n_workloads,
+            1 => trial.workload_index = u32::MAX,
+            2 => trial.block = u32::MAX - trial.block,
+            3 => trial.cell.instances = 0,
+            4 => (trial.position, trial.launch) = (u32::MAX, u32::MAX),
+            _ => {}
+        }
+    }
+    let dossier = analyze(&run, &find);
+    let is_told = |it: &&tare_model::dossier::DossierFailure| {
+        it.reason.contains("no such workload in its place")
+    };
+    let trials: u32 = dossier
+        .failures
+        .iter()
+        .filter(is_told)
+        .map(|it| it.trials)
+        .sum();
+    assert_eq!(
+        trials as usize,
+        run.trials.len().div_ceil(6) + (run.trials.len() - 1).div_ceil(6)
+    );
+    for (name, text) in forms(&dossier, Some(&run)) {
+        assert!(name == "jsonl" || text.len() > 20, "{name}: {text}");
+    }
+}
+
+#[test]
 fn five_thousand_cells_are_all_there_in_every_form() {
     let dossier = huge(5_000, 1);
     let last = "size=4999";
