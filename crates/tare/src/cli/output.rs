@@ -75,8 +75,12 @@ pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Tells the reader something on standard error.
+/// Tells the reader something on standard error, where names and texts from anywhere may stand in it.
 pub fn tell(text: &str) {
+    drawn(&printable(text));
+}
+
+fn drawn(text: &str) {
     // Nobody is left to be told that standard error is closed.
     let _ = writeln!(anstream::stderr().lock(), "{}", readable(text));
 }
@@ -85,7 +89,7 @@ pub fn tell(text: &str) {
 pub fn usage(told: &clap::Error) {
     let drawn = told.render().ansi().to_string();
     if told.use_stderr() {
-        tell(drawn.trim_end());
+        self::drawn(drawn.trim_end());
     } else {
         // Nobody is left to be told that standard output is closed.
         let _ = text(&drawn);
