@@ -13,6 +13,8 @@ mod bad_input;
 #[cfg(target_os = "linux")]
 mod broken_disk;
 #[cfg(target_os = "linux")]
+mod bundles;
+#[cfg(target_os = "linux")]
 mod carried;
 #[cfg(target_os = "linux")]
 mod cli;
