@@ -158,6 +158,20 @@ pub enum CommandError {
     },
 }
 
+impl CommandError {
+    /// The same with this in place of the command's words, which may hold what is secret.
+    #[must_use]
+    pub fn called(self, name: &str) -> Self {
+        let command = name.to_owned();
+        match self {
+            Self::Missing { .. } => self,
+            Self::Io { source, .. } => Self::Io { command, source },
+            Self::TooMuch { .. } => Self::TooMuch { command },
+            Self::Timeout { limit, .. } => Self::Timeout { command, limit },
+        }
+    }
+}
+
 /// A program that is running with its standard input and output as pipes. Killed and reaped when dropped.
 pub trait Running: Send {
     /// Its standard input; `Some` once.

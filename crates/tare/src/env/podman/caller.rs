@@ -18,6 +18,9 @@ use crate::cx::{CONTROL_LIMIT, CommandError, CommandLine, Context, Running};
 /// The commands that make or start containers, and the one that describes the runtime.
 const STARTING: [&str; 5] = ["create", "info", "init", "run", "start"];
 
+/// What messages call a command of podman's: its words hold the variables of a user's container.
+const CALLED: &str = "podman …";
+
 /// How podman is called: by whom, and with which OCI runtime.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Caller {
@@ -95,7 +98,7 @@ impl Caller {
                     limit,
                 });
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error.called(CALLED).into()),
         };
         let stdout = String::from_utf8_lossy(&finished.stdout).into_owned();
         let stderr = String::from_utf8_lossy(&finished.stderr).into_owned();
@@ -135,7 +138,10 @@ impl Caller {
         arguments: &[&str],
     ) -> Result<Box<dyn Running>, EnvError> {
         let command = self.podman(arguments, &[("TARE_RUN", cx.run.as_str())]);
-        Ok(cx.exec.spawn(&command)?)
+        Ok(cx
+            .exec
+            .spawn(&command)
+            .map_err(|error| error.called(CALLED))?)
     }
 }
 
