@@ -6,11 +6,12 @@
 
 use serde_json::{Value, json};
 
-use super::{Retold, Shares};
+use super::machine::{self, Machine};
+use super::{Retold, Shares, reach};
 use crate::env::text::printable;
 
-/// Sockets by which whoever can connect steers the machine.
-const STEERING: [&str; 4] = ["docker.sock", "podman.sock", "containerd.sock", "crio.sock"];
+/// Kinds of mounts that show nothing of the user's that could be written to.
+const HARMLESS: [&str; 6] = ["cluster", "devpts", "image", "npipe", "ramfs", "tmpfs"];
 
 /// A volume or folder as the configuration names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +32,10 @@ impl Share {
             Some(target) => Self {
                 source: first.to_owned(),
                 target: target.to_owned(),
-                may_write: !options.split(',').any(|option| option == "ro"),
+                // What is written over a layer of its own goes with that.
+                may_write: !options
+                    .split(',')
+                    .any(|option| matches!(option, "ro" | "O")),
             },
             None => Self {
                 source: String::new(),
@@ -52,8 +56,7 @@ impl Share {
 
     /// Whether whoever can connect to it steers the machine.
     pub(in crate::env) fn steers(&self) -> bool {
-        let name = self.source.rsplit('/').next().unwrap_or_default();
-        STEERING.contains(&name)
+        self.is_folder() && machine::steers(&self.source)
     }
 
     /// Whether it is a path of the engine's machine rather than a volume.
@@ -88,8 +91,8 @@ pub(in crate::env) enum Copy {
 pub(in crate::env) struct Policy<'a> {
     /// What may be written to.
     pub(in crate::env) shares: Shares,
-    /// Whether the source of a share exists: an engine would make it, and it would stay.
-    pub(in crate::env) is_there: &'a dyn Fn(&Share) -> bool,
+    /// Where they lie.
+    pub(in crate::env) machine: &'a dyn Machine,
     /// What stands in for a share where copies are wanted; none for one that cannot be copied.
     pub(in crate::env) copy: &'a dyn Fn(&Share) -> Option<Copy>,
 }
@@ -100,39 +103,31 @@ pub(in crate::env) fn beside(body: &Value, policy: Policy<'_>, told: &mut Vec<St
     names_and_labels(&mut body, told);
     ports(&mut body, told);
     let host = &mut body["HostConfig"];
-    let mut kept_binds = Vec::new();
-    let mut kept_mounts = Vec::new();
+    if policy.shares != Shares::Shared {
+        reach::disks(host, policy.machine, told);
+    }
+    let mut kept = Kept::default();
     for bind in host["Binds"].as_array().cloned().unwrap_or_default() {
         let Some(text) = bind.as_str() else { continue };
-        let Some(share) = Share::of_bind(text) else {
-            continue;
-        };
-        match judged(&share, policy, told) {
-            Fate::AsItIs => kept_binds.push(Value::String(without_label(text))),
-            Fate::ReadOnly => kept_binds.push(Value::String(read_only(text))),
-            Fate::New => kept_mounts.push(json!({"Type": "volume", "Target": share.target})),
-            Fate::Over => kept_binds.push(overlaid(&share)),
-            Fate::Gone => {}
+        if let Some(share) = Share::of_bind(text) {
+            kept.bind(text, &share, judged(&share, policy, told));
         }
     }
-    for mut mount in host["Mounts"].as_array().cloned().unwrap_or_default() {
-        let fate = match Share::of_mount(&mount) {
-            Some(share) => judged(&share, policy, told),
-            None => Fate::AsItIs,
-        };
-        match fate {
-            Fate::AsItIs => kept_mounts.push(mount),
-            Fate::ReadOnly => {
-                mount["ReadOnly"] = Value::Bool(true);
-                kept_mounts.push(mount);
+    for mount in host["Mounts"].as_array().cloned().unwrap_or_default() {
+        let kind = mount["Type"].as_str().unwrap_or_default();
+        match Share::of_mount(&mount) {
+            Some(share) => kept.mount(mount, &share, judged(&share, policy, told)),
+            None if policy.shares == Shares::Shared || HARMLESS.contains(&kind) => {
+                kept.mounts.push(mount);
             }
-            Fate::New => kept_mounts.push(json!({"Type": "volume", "Target": mount["Target"]})),
-            Fate::Over => kept_binds.extend(Share::of_mount(&mount).map(|share| overlaid(&share))),
-            Fate::Gone => {}
+            None => told.push(format!(
+                "what is mounted by `type={}` is not shown inside: what could be written to by it is not known; `--share-writable` shows it",
+                printable(kind)
+            )),
         }
     }
-    host["Binds"] = Value::Array(kept_binds);
-    host["Mounts"] = Value::Array(kept_mounts);
+    host["Binds"] = Value::Array(kept.binds);
+    host["Mounts"] = Value::Array(kept.mounts);
     if let (true, Value::Array(others)) =
         (policy.shares != Shares::Shared, &mut host["VolumesFrom"])
     {
@@ -149,9 +144,98 @@ pub(in crate::env) fn beside(body: &Value, policy: Policy<'_>, told: &mut Vec<St
     body
 }
 
+/// What is shown of the user's, as it was asked for or in its place.
+#[derive(Default)]
+struct Kept {
+    binds: Vec<Value>,
+    mounts: Vec<Value>,
+}
+
+impl Kept {
+    fn bind(&mut self, text: &str, share: &Share, shown: Shown) {
+        let bind = match shown.fate {
+            Fate::AsItIs => without_changes(text),
+            // With a layer of the arm's own, and none that the user has named for it.
+            Fate::ReadOnly(_) if is_overlaid(text) => overlaid(share),
+            Fate::ReadOnly(Below::Nothing) => read_only(text, share),
+            Fate::ReadOnly(below) => {
+                let mount = json!({"Type": "bind", "Source": share.source, "Target": share.target});
+                self.mounts.push(closed(mount, below));
+                return self.cover(share, shown.sockets);
+            }
+            Fate::Over => overlaid(share),
+            Fate::New => return self.mounts.push(new_volume(share)),
+            Fate::Gone => return,
+        };
+        self.binds.push(Value::String(bind));
+        self.cover(share, shown.sockets);
+    }
+
+    fn mount(&mut self, mount: Value, share: &Share, shown: Shown) {
+        match shown.fate {
+            Fate::AsItIs => self.mounts.push(mount),
+            Fate::ReadOnly(below) => self.mounts.push(closed(mount, below)),
+            Fate::Over => self.binds.push(Value::String(overlaid(share))),
+            Fate::New => return self.mounts.push(new_volume(share)),
+            Fate::Gone => return,
+        }
+        self.cover(share, shown.sockets);
+    }
+
+    /// Has something that nobody hears at stand over sockets in a folder.
+    fn cover(&mut self, share: &Share, sockets: Vec<String>) {
+        let target = share.target.trim_end_matches('/');
+        self.mounts.extend(sockets.into_iter().map(|socket| {
+            json!({"Type": "bind", "Source": "/dev/null", "Target": format!("{target}/{socket}"), "ReadOnly": true})
+        }));
+    }
+}
+
+/// A mount that is only read, with what is mounted below it.
+fn closed(mut mount: Value, below: Below) -> Value {
+    mount["ReadOnly"] = Value::Bool(true);
+    if mount["Type"] == "volume" {
+        // An empty one would be filled with what the image has there.
+        mount["VolumeOptions"]["NoCopy"] = Value::Bool(true);
+    }
+    let how = match below {
+        Below::Nothing => {
+            // What comes later stays outside.
+            if mount["BindOptions"]["Propagation"].is_string() {
+                mount["BindOptions"]["Propagation"] = json!("rprivate");
+            }
+            return mount;
+        }
+        Below::ReadOnly => "ReadOnlyForceRecursive",
+        Below::Hidden => "NonRecursive",
+    };
+    mount["BindOptions"] = json!({"Propagation": "rprivate", how: true});
+    mount
+}
+
+fn new_volume(share: &Share) -> Value {
+    json!({"Type": "volume", "Target": share.target})
+}
+
+/// What is shown of a share.
+struct Shown {
+    fate: Fate,
+    /// The sockets in it that are covered, by their paths from there.
+    sockets: Vec<String>,
+}
+
+impl From<Fate> for Shown {
+    fn from(fate: Fate) -> Self {
+        Self {
+            fate,
+            sockets: Vec::new(),
+        }
+    }
+}
+
 enum Fate {
     AsItIs,
-    ReadOnly,
+    ReadOnly(Below),
     /// An empty volume of the arm's own.
     New,
     /// As it is, below a layer of the arm's own.
@@ -159,41 +243,98 @@ enum Fate {
     Gone,
 }
 
-fn overlaid(share: &Share) -> Value {
-    Value::String(format!("{}:{}:O", share.source, share.target))
+/// What becomes of what is mounted below a folder that is shown read-only, of which an engine makes the uppermost
+/// mount read-only by itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Below {
+    /// There is nothing.
+    Nothing,
+    /// It is read-only too.
+    ReadOnly,
+    /// It is not shown.
+    Hidden,
 }
 
-fn judged(share: &Share, policy: Policy<'_>, told: &mut Vec<String>) -> Fate {
+fn overlaid(share: &Share) -> String {
+    format!("{}:{}:O", share.source, share.target)
+}
+
+fn judged(share: &Share, policy: Policy<'_>, told: &mut Vec<String>) -> Shown {
     let (source, target) = (printable(&share.source), printable(&share.target));
+    let machine = policy.machine;
+    if policy.shares == Shares::Shared && !share.source.is_empty() && machine.has(share) {
+        return Fate::AsItIs.into();
+    }
     if share.steers() && policy.shares != Shares::Shared {
         told.push(format!(
             "`{source}` is not shown inside: whoever can connect to it steers the machine; `--share-writable` shows it"
         ));
-        return Fate::Gone;
+        return Fate::Gone.into();
     }
     if share.source.is_empty() {
-        return Fate::New;
+        return Fate::New.into();
     }
-    if !(policy.is_there)(share) {
+    if !machine.has(share) {
         told.push(format!(
             "`{source}` does not exist: an empty volume of the run's own stands at `{target}`"
         ));
-        return Fate::New;
+        return Fate::New.into();
     }
-    if !share.may_write || policy.shares == Shares::Shared {
-        return Fate::AsItIs;
+    let holds_sockets = share.is_folder() && machine::may_hold_sockets(&share.source);
+    if !machine.is_here() && holds_sockets {
+        told.push(format!(
+            "`{source}` is not shown inside: sockets may lie in it by which its machine is steered; `--share-writable` shows it"
+        ));
+        return Fate::Gone.into();
     }
-    let copy = (policy.copy)(share).filter(|_| policy.shares == Shares::Copied);
-    if let Some(copy) = copy {
-        told.push(told_copy(share));
-        return match copy {
-            Copy::Volume => Fate::New,
-            Copy::Layer => Fate::Gone,
-            Copy::Overlay => Fate::Over,
-        };
+    let fate = fate_of(share, policy, told);
+    let is_shown = matches!(fate, Fate::ReadOnly(_) | Fate::Over) && share.is_folder();
+    let mut sockets = Vec::new();
+    if is_shown && machine.is_here() {
+        sockets = machine.sockets(&share.source);
+        if matches!(fate, Fate::ReadOnly(Below::Hidden)) {
+            // Some may lie on what is not shown, where nothing can stand over them.
+            let folder = share.source.trim_end_matches('/');
+            sockets.retain(|socket| !machine.is_mounted_between(folder, socket));
+        }
     }
-    told.push(told_read_only(share));
-    Fate::ReadOnly
+    if !sockets.is_empty() {
+        told.push(format!(
+            "in `{source}` the sockets by which the machine is steered are covered ({}); `--share-writable` shows them",
+            printable(&sockets.join(", "))
+        ));
+    }
+    Shown { fate, sockets }
+}
+
+/// How a share is shown that is there and may be shown.
+fn fate_of(share: &Share, policy: Policy<'_>, told: &mut Vec<String>) -> Fate {
+    if share.may_write {
+        let copy = (policy.copy)(share).filter(|_| policy.shares == Shares::Copied);
+        if let Some(copy) = copy {
+            told.push(told_copy(share));
+            return match copy {
+                Copy::Volume => Fate::New,
+                Copy::Layer => Fate::Gone,
+                Copy::Overlay => Fate::Over,
+            };
+        }
+        told.push(told_read_only(share));
+    }
+    let machine = policy.machine;
+    let below = if !share.is_folder() || (machine.is_here() && !machine.has_mounts(&share.source)) {
+        Below::Nothing
+    } else if machine.is_recursive() {
+        Below::ReadOnly
+    } else {
+        told.push(format!(
+            "what is mounted below `{}` is not shown at `{}`: this engine could not keep it from being written to",
+            printable(&share.source),
+            printable(&share.target)
+        ));
+        Below::Hidden
+    };
+    Fate::ReadOnly(below)
 }
 
 /// What is told of a share that the command could write to and that is shown read-only.
@@ -222,58 +363,49 @@ fn told_copy(share: &Share) -> String {
     )
 }
 
-/// What is worth knowing about a container that reaches further than others: copies have the same rights.
-pub(in crate::env) fn warned(body: &Value) -> Vec<String> {
-    let host = &body["HostConfig"];
-    let mut told = Vec::new();
-    if host["Privileged"] == true {
-        told.push(
-            "it is privileged, and so are the copies: what the command does to the machine, it does each time"
-                .to_owned(),
-        );
-    }
-    if host["PidMode"] == "host" {
-        told.push(
-            "it sees the machine's processes, and so do the copies: what the command does to them, it does each time"
-                .to_owned(),
-        );
-    }
-    told
+/// A bind without the wishes that change the files themselves, which are the user's: labels and owners.
+fn without_changes(text: &str) -> String {
+    with_options(text, |option| !matches!(option, "" | "z" | "Z" | "U"), None)
 }
 
-/// A bind without the wish to label its files anew: they are the user's.
-fn without_label(text: &str) -> String {
+/// The same, only to be read: nothing of the image is copied into it, and what is mounted in it later stays outside.
+fn read_only(text: &str, share: &Share) -> String {
+    let is_kept = |option: &str| {
+        let changes = matches!(
+            option,
+            "" | "z" | "Z" | "U" | "rw" | "ro" | "copy" | "nocopy"
+        );
+        let spreads = ["shared", "slave", "private", "unbindable"];
+        !changes && !spreads.contains(&option.trim_start_matches('r'))
+    };
+    let volume = if share.is_folder() { "ro" } else { "ro,nocopy" };
+    with_options(text, is_kept, Some(volume))
+}
+
+/// Whether the engine lays a layer over what is bound.
+fn is_overlaid(text: &str) -> bool {
+    let mut options = text
+        .split(':')
+        .nth(2)
+        .into_iter()
+        .flat_map(|it| it.split(','));
+    options.any(|option| option == "O")
+}
+
+fn with_options(text: &str, is_kept: impl Fn(&str) -> bool, more: Option<&str>) -> String {
     let mut words = text.splitn(3, ':');
     let (source, target) = (
         words.next().unwrap_or_default(),
         words.next().unwrap_or_default(),
     );
     let options = words.next().unwrap_or_default();
-    let options: Vec<&str> = options
-        .split(',')
-        .filter(|option| !matches!(*option, "" | "z" | "Z"))
-        .collect();
+    let kept = options.split(',').filter(|option| is_kept(option));
+    let options: Vec<&str> = kept.chain(more).collect();
     if options.is_empty() {
         format!("{source}:{target}")
     } else {
         format!("{source}:{target}:{}", options.join(","))
     }
-}
-
-fn read_only(text: &str) -> String {
-    let plain = without_label(text);
-    let mut words = plain.splitn(3, ':');
-    let (source, target) = (
-        words.next().unwrap_or_default(),
-        words.next().unwrap_or_default(),
-    );
-    let options = words.next().unwrap_or_default();
-    let mut options: Vec<&str> = options
-        .split(',')
-        .filter(|option| !matches!(*option, "" | "rw"))
-        .collect();
-    options.push("ro");
-    format!("{source}:{target}:{}", options.join(","))
 }
 
 fn names_and_labels(body: &mut Value, told: &mut Vec<String>) {
@@ -328,128 +460,4 @@ fn ports(body: &mut Value, told: &mut Vec<String>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn body() -> Value {
-        json!({
-            "Labels": {"traefik.enable": "true"},
-            "HostConfig": {
-                "Binds": ["/srv:/srv:rw,Z", "data:/data", "/conf:/conf:ro", "/new:/new",
-                          "/var/run/docker.sock:/var/run/docker.sock", "/anonymous"],
-                "Mounts": [{"Type": "volume", "Source": "db", "Target": "/db"}, {"Type": "tmpfs", "Target": "/t"}],
-                "VolumesFrom": ["other:rw"],
-                "PortBindings": {"80/tcp": [{"HostIp": "", "HostPort": "80"}]},
-                "AutoRemove": true, "RestartPolicy": {"Name": "always"}
-            },
-            "NetworkingConfig": {"EndpointsConfig": {"mine": {"Aliases": ["web"], "IPAMConfig": {"IPv4Address": "1.2.3.4"}}}}
-        })
-    }
-
-    fn policy(shares: Shares) -> Policy<'static> {
-        Policy {
-            shares,
-            is_there: &|share| share.source != "/new",
-            copy: &|share| match share.source.as_str() {
-                "/srv" => Some(Copy::Volume),
-                "data" => Some(Copy::Overlay),
-                _ => None,
-            },
-        }
-    }
-
-    #[test]
-    fn nothing_of_the_users_is_written_to_or_stood_in_for() {
-        let mut told = Vec::new();
-        let copy = beside(&body(), policy(Shares::ReadOnly), &mut told);
-        let host = &copy["HostConfig"];
-        assert_eq!(
-            host["Binds"],
-            json!(["/srv:/srv:ro", "data:/data:ro", "/conf:/conf:ro"])
-        );
-        let own = |target: &str| json!({"Type": "volume", "Target": target});
-        assert_eq!(
-            host["Mounts"],
-            json!([own("/new"), own("/anonymous"),
-                   {"Type": "volume", "Source": "db", "Target": "/db", "ReadOnly": true},
-                   {"Type": "tmpfs", "Target": "/t"}])
-        );
-        assert_eq!(host["VolumesFrom"], json!(["other:ro"]));
-        assert_eq!(
-            host["PortBindings"]["80/tcp"],
-            json!([{"HostIp": "127.0.0.1", "HostPort": ""}])
-        );
-        assert_eq!(host["RestartPolicy"]["Name"], "no");
-        assert_eq!(host["AutoRemove"], false);
-        assert_eq!(
-            copy["NetworkingConfig"],
-            json!({"EndpointsConfig": {"mine": {}}})
-        );
-        assert_eq!(copy["Labels"], Value::Null);
-        let all = told.join("\n");
-        for word in [
-            "/srv",
-            "data",
-            "docker.sock",
-            "/new",
-            "label",
-            "ports",
-            "other",
-            "names",
-        ] {
-            assert!(all.contains(word), "{word}: {all}");
-        }
-    }
-
-    #[test]
-    fn where_it_may_write_to_copies_what_cannot_be_copied_stays_read_only() {
-        let mut told = Vec::new();
-        let copy = beside(&body(), policy(Shares::Copied), &mut told);
-        let host = &copy["HostConfig"];
-        assert_eq!(host["Binds"], json!(["data:/data:O", "/conf:/conf:ro"]));
-        let own = |target: &str| json!({"Type": "volume", "Target": target});
-        assert_eq!(
-            host["Mounts"],
-            json!([own("/srv"), own("/new"), own("/anonymous"),
-                   {"Type": "volume", "Source": "db", "Target": "/db", "ReadOnly": true},
-                   {"Type": "tmpfs", "Target": "/t"}])
-        );
-        assert_eq!(host["VolumesFrom"], json!(["other:ro"]));
-        let all = told.join("\n");
-        assert!(
-            all.contains("`/srv` is a COPY of `/srv`")
-                && all.contains("`db` is shown at `/db` READ-ONLY"),
-            "{all}"
-        );
-        assert!(!all.contains("`/srv` is shown"), "{all}");
-    }
-
-    #[test]
-    fn what_reaches_out_of_the_container_is_told() {
-        let told = |host: Value| warned(&json!({"HostConfig": host})).join("\n");
-        assert_eq!(told(json!({"PidMode": "", "Privileged": false})), "");
-        assert!(told(json!({"Privileged": true})).contains("privileged"));
-        assert!(told(json!({"PidMode": "host"})).contains("processes"));
-    }
-
-    #[test]
-    fn who_asks_for_it_gets_what_is_his_as_it_is() {
-        let mut told = Vec::new();
-        let shared = Policy {
-            is_there: &|_| true,
-            ..policy(Shares::Shared)
-        };
-        let copy = beside(&body(), shared, &mut told);
-        assert_eq!(
-            copy["HostConfig"]["Binds"],
-            json!([
-                "/srv:/srv:rw",
-                "data:/data",
-                "/conf:/conf:ro",
-                "/new:/new",
-                "/var/run/docker.sock:/var/run/docker.sock"
-            ])
-        );
-        assert_eq!(copy["HostConfig"]["VolumesFrom"], json!(["other:rw"]));
-    }
-}
+mod tests;
