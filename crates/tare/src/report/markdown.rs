@@ -216,6 +216,8 @@ fn escaped(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
+            // What stands between is not shown, and keeps those from being called who are named so.
+            '@' => out.push_str("@<!-- -->"),
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '$' => {
                 out.push('\\');
                 out.push(letter);
@@ -240,5 +242,6 @@ mod tests {
             text.contains("a\\|b") && text.contains("\\u{202e}"),
             "{text}"
         );
+        assert_eq!(escaped("@everyone"), "@<!-- -->everyone");
     }
 }
