@@ -73,10 +73,7 @@ pub(super) fn is_line(command: &[String]) -> bool {
 
 /// Whether there is a container of this name.
 pub(super) fn has(cx: &Context<'_>, caller: &Caller, name: &str) -> bool {
-    let arguments = ["container", "exists", "--", name];
-    caller
-        .call(cx, "look for the container", &arguments, &[], CONTROL_LIMIT)
-        .is_ok()
+    caller.exists(cx, "container", name).unwrap_or(false)
 }
 
 /// What podman tells of a container.
@@ -84,7 +81,7 @@ fn inspected(cx: &Context<'_>, caller: &Caller, name: &str) -> Result<Json, EnvE
     let arguments = ["container", "inspect", "--format=json", "--", name];
     match caller.ask(cx, "inspect the container", &arguments, CONTROL_LIMIT) {
         Ok(answer) => Ok(answer.get(0).cloned().unwrap_or(Json::Null)),
-        Err(EnvError::Refused { answer, .. }) if answer.contains("no such container") => {
+        Err(EnvError::Refused { .. }) if !caller.exists(cx, "container", name)? => {
             Err(EnvError::Absent {
                 why: format!(
                     "there is no container `{}` in the podman{} that is asked",
@@ -302,12 +299,9 @@ impl Machine for PodmansMachine<'_> {
         if share.is_folder() {
             return files::kind(Path::new(&share.source)).is_ok();
         }
-        let arguments = ["volume", "exists", "--", &share.source];
-        let what = "look for the volume";
-        let asked = self
-            .caller
-            .call(self.cx, what, &arguments, &[], CONTROL_LIMIT);
-        asked.is_ok()
+        // One that cannot be asked for is not stood in for: then the line itself fails.
+        let asked = self.caller.exists(self.cx, "volume", &share.source);
+        asked.unwrap_or(true)
     }
 
     fn is_here(&self) -> bool {
