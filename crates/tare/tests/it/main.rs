@@ -31,6 +31,8 @@ mod docker_variants;
 mod docker_windows;
 mod documentation;
 mod engine;
+#[cfg(target_os = "linux")]
+mod faults;
 mod host;
 #[cfg(target_os = "linux")]
 mod in_slices;

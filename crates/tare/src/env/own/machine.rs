@@ -6,6 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::{Value, json};
+
 use super::shared::Share;
 use crate::cx::{files, vars};
 
@@ -13,6 +15,11 @@ use crate::cx::{files, vars};
 pub(in crate::env) trait Machine {
     /// Whether the source of a share exists: an engine would make it, and it would stay.
     fn has(&self, share: &Share) -> bool;
+
+    /// What is mounted in another container, as it would be asked for; `None` where that cannot be told.
+    fn mounts_of(&self, _container: &str) -> Option<Vec<Value>> {
+        None
+    }
 
     /// Whether it is this one.
     fn is_here(&self) -> bool;
@@ -44,6 +51,20 @@ pub(in crate::env) trait Machine {
     fn is_disk(&self, device: &str) -> bool {
         files::is_disk(Path::new(device))
     }
+}
+
+/// What is mounted in a container, of what an engine tells of it, as it would be asked for.
+pub(in crate::env) fn mounts_told(told: &Value) -> Option<Vec<Value>> {
+    let mounts = told.as_array()?.iter();
+    let one = |mount: &Value| {
+        let source = ["Name", "Source"].iter().find_map(|name| {
+            let text = mount[*name].as_str().filter(|text| !text.is_empty());
+            text.filter(|_| *name == "Source" || mount["Type"] == "volume")
+        });
+        json!({"Type": mount["Type"], "Source": source, "Target": mount["Destination"],
+               "ReadOnly": mount["RW"] != true})
+    };
+    Some(mounts.map(one).collect())
 }
 
 /// Names of sockets by which whoever can connect steers a machine, wherever they lie.
@@ -196,6 +217,10 @@ fn sockets_below(folder: &Path, known: &[PathBuf]) -> Vec<String> {
 
 /// Sockets of such names in a folder and in those in it; a link is not followed.
 fn named_sockets(folder: &Path, deepest: u32, found: &mut Vec<PathBuf>) {
+    // The kernel's own files are no place for sockets, and there are many.
+    if ["/proc", "/sys"].iter().any(|top| folder.starts_with(top)) {
+        return;
+    }
     for name in files::names(folder).unwrap_or_default() {
         let path = folder.join(&name);
         match files::kind(&path) {
@@ -245,6 +270,22 @@ mod tests {
         for folder in ["/srv", "/home/me/work", "/var/lib/mysql", "/runner"] {
             assert!(!may_hold_sockets(folder), "{folder}");
         }
+    }
+
+    #[test]
+    fn mounts_of_a_container_are_told_as_they_would_be_asked_for() {
+        let told = json!([
+            {"Type": "bind", "Source": "/srv", "Destination": "/data", "RW": true, "Mode": "z"},
+            {"Type": "volume", "Name": "db", "Source": "/var/lib/docker/volumes/db/_data", "Destination": "/db", "RW": false}
+        ]);
+        assert_eq!(
+            mounts_told(&told).unwrap(),
+            [
+                json!({"Type": "bind", "Source": "/srv", "Target": "/data", "ReadOnly": false}),
+                json!({"Type": "volume", "Source": "db", "Target": "/db", "ReadOnly": true}),
+            ]
+        );
+        assert_eq!(mounts_told(&Value::Null), None);
     }
 
     #[cfg(unix)]

@@ -16,7 +16,7 @@ use super::super::EnvError;
 use super::super::image::packed;
 use super::super::own::command::Started;
 use super::super::own::like::Like;
-use super::super::own::machine::Machine;
+use super::super::own::machine::{Machine, mounts_told};
 use super::super::own::shared::{Copy, Policy, Share, retold};
 use super::super::own::{
     self as env_own, CONFIGURATION, Changed, LIKE, Own, Retold, Shares, Source, Wish,
@@ -302,6 +302,10 @@ impl Machine for PodmansMachine<'_> {
         // One that cannot be asked for is not stood in for: then the line itself fails.
         let asked = self.caller.exists(self.cx, "volume", &share.source);
         asked.unwrap_or(true)
+    }
+
+    fn mounts_of(&self, container: &str) -> Option<Vec<Json>> {
+        mounts_told(&inspected(self.cx, self.caller, container).ok()?["Mounts"])
     }
 
     fn is_here(&self) -> bool {

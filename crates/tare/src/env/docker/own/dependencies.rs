@@ -275,6 +275,10 @@ impl Machine for Emptied<'_> {
         !is_others && self.0.has(share)
     }
 
+    fn mounts_of(&self, container: &str) -> Option<Vec<Value>> {
+        self.0.mounts_of(container)
+    }
+
     fn is_here(&self) -> bool {
         self.0.is_here()
     }

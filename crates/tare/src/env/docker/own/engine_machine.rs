@@ -4,13 +4,14 @@
 
 use std::path::Path;
 
+use serde_json::Value;
 use tare_model::fact;
 
 use super::super::Engine;
 use super::super::api::Api;
 use super::super::errors::is_missing;
 use crate::cx::{CONTROL_LIMIT, files};
-use crate::env::own::machine::Machine;
+use crate::env::own::machine::{Machine, mounts_told};
 use crate::env::own::shared::Share;
 
 /// The machine of an engine, as far as it can be told.
@@ -39,6 +40,12 @@ impl Machine for EngineMachine<'_> {
         let asked = self.api.client.inspect_volume(&share.source);
         let found = self.api.attempt(CONTROL_LIMIT, asked);
         !matches!(found, Err(error) if is_missing(&error))
+    }
+
+    fn mounts_of(&self, container: &str) -> Option<Vec<Value>> {
+        let asked = self.api.client.inspect_container(container, None);
+        let found = self.api.attempt(CONTROL_LIMIT, asked).ok()?;
+        mounts_told(&serde_json::to_value(found.mounts).ok()?)
     }
 
     fn is_here(&self) -> bool {

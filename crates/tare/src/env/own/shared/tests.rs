@@ -27,6 +27,11 @@ impl Machine for Fake {
     fn has(&self, share: &Share) -> bool {
         share.source != "/new"
     }
+    fn mounts_of(&self, container: &str) -> Option<Vec<Value>> {
+        let bind =
+            |path: &str| json!({"Type": "bind", "Source": path, "Target": path, "ReadOnly": false});
+        (container == "proxy").then(|| ["/run/docker.sock", "/deep", "/own"].map(bind).to_vec())
+    }
     fn is_here(&self) -> bool {
         !self.is_elsewhere
     }
@@ -262,4 +267,31 @@ fn no_option_changes_the_users_files_and_what_is_not_known_is_not_shown() {
     let (found, _) = shown(Fake::default(), Shares::Shared, asked);
     assert_eq!(found[0][0], "/srv:/srv:exec");
     assert_eq!(found[1].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn the_mounts_of_another_container_are_judged_like_its_own() {
+    let asked = || json!({"Binds": ["/mine:/own:ro"], "VolumesFrom": ["proxy", "gone:z"]});
+    let mut told = Vec::new();
+    let copy = beside(
+        &json!({"HostConfig": asked()}),
+        policy(Shares::ReadOnly),
+        &mut told,
+    );
+    let host = &copy["HostConfig"];
+    assert_eq!(host["Binds"], json!(["/mine:/own:ro"]));
+    assert_eq!(
+        host["Mounts"],
+        json!([{"Type": "bind", "Source": "/deep", "Target": "/deep", "ReadOnly": true,
+                "BindOptions": {"Propagation": "rprivate", "NonRecursive": true}}])
+    );
+    assert_eq!(host["VolumesFrom"], json!(["gone:ro"]));
+    let told = told.join("\n");
+    assert!(told.contains("`/run/docker.sock` is not shown"), "{told}");
+    let all = beside(
+        &json!({"HostConfig": asked()}),
+        policy(Shares::Shared),
+        &mut Vec::new(),
+    );
+    assert_eq!(all["HostConfig"]["VolumesFrom"], json!(["proxy", "gone:z"]));
 }

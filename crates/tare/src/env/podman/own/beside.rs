@@ -144,7 +144,10 @@ fn unit_of(mount: &Json) -> Unit {
         return Unit::new("volume", part("Target"));
     }
     let text = mount["Text"].as_str().map_or_else(
-        || format!("type=bind,src={},dst={}", part("Source"), part("Target")),
+        || {
+            let parts = ["Type", "Source", "Target"].map(part);
+            format!("type={},src={},dst={}", parts[0], parts[1], parts[2])
+        },
         str::to_owned,
     );
     let is_closed = mount["ReadOnly"] == true;
