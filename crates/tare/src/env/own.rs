@@ -24,7 +24,9 @@ pub(in crate::env) mod fields;
 pub(in crate::env) mod like;
 pub(in crate::env) mod machine;
 pub(in crate::env) mod reach;
+pub(in crate::env) mod share;
 pub(in crate::env) mod shared;
+mod sockets;
 
 /// The setting of arms that are like something of the user's: the file in which it is kept, or its name.
 pub const LIKE: &str = "like";

@@ -133,6 +133,9 @@ impl Store {
 
     fn set_up(connection: &mut Connection, path: &Path) -> Result<(), SetUp> {
         connection.busy_timeout(PATIENCE)?;
+        // It may be somebody else's until its run is taken up.
+        let length = std::fs::metadata(path).map_or(0, |found| found.len());
+        reading::bound(connection, length)?;
         known_version(connection, path)?;
         // The log's index is memory that its readers share, which those of two machines do not.
         let wanted = if files::is_of_other_machines(path) {
@@ -161,7 +164,7 @@ impl Store {
 
     /// Begins a run: takes the store for this process and stores the study and the plan's hash.
     pub fn begin(&mut self, start: &RunStart, plan: &Plan) -> Result<(), StoreError> {
-        let lock = RunLock::take(&self.path)?;
+        let lock = self.taken()?;
         let study = json(plan.study());
         let host = json(&start.host);
         let transaction = self
@@ -213,7 +216,7 @@ impl Store {
 
     /// Takes up a run again: takes the store for this process and begins a new session.
     pub fn resume(&mut self, run: &RunId, started_unix_ns: i64) -> Result<(), StoreError> {
-        let lock = RunLock::take(&self.path)?;
+        let lock = self.taken()?;
         let number = self.number(run)?;
         let written = (|| {
             let last: u32 = self.connection.query_row(
@@ -232,6 +235,14 @@ impl Store {
             _lock: lock,
         });
         Ok(())
+    }
+
+    /// Takes the store for this process, for as long as a run lasts.
+    fn taken(&mut self) -> Result<RunLock, StoreError> {
+        let lock = RunLock::take(&self.path)?;
+        reading::unbound(&mut self.connection)
+            .map_err(|error| classify(&self.path, "open", &error))?;
+        Ok(lock)
     }
 
     /// Stores trials that belong together: all of them, or, after `kill -9`, none.

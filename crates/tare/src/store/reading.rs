@@ -49,6 +49,11 @@ pub(super) fn bound(connection: &mut Connection, length: u64) -> rusqlite::Resul
     )
 }
 
+/// Lets questions take what they take: a run asks as long as it lasts.
+pub(super) fn unbound(connection: &mut Connection) -> rusqlite::Result<()> {
+    connection.progress_handler(0, None::<fn() -> bool>)
+}
+
 fn end_after(connection: &mut Connection, steps: u64) -> rusqlite::Result<()> {
     let mut left = steps / u64::from(STEPS_AT_ONCE.unsigned_abs());
     connection.progress_handler(

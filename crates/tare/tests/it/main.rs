@@ -61,6 +61,8 @@ mod own_engines;
 #[cfg(target_os = "linux")]
 mod own_mounts;
 #[cfg(target_os = "linux")]
+mod own_records;
+#[cfg(target_os = "linux")]
 mod own_ways;
 #[cfg(target_os = "linux")]
 mod people;

@@ -133,7 +133,7 @@ pub(in crate::env) fn would_answer(body: &Value, is_server: bool) -> Option<Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::env::own::shared::Share;
+    use crate::env::own::share::Share;
 
     struct Other;
 

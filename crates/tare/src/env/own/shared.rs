@@ -7,7 +7,9 @@
 use serde_json::{Value, json};
 
 use self::kept::{Below, Fate, Kept, Shown};
-use super::machine::{self, Machine};
+use super::machine::Machine;
+use super::share::{Share, shares};
+use super::sockets::may_hold_sockets;
 use super::{Retold, Shares, reach};
 use crate::env::text::printable;
 
@@ -15,68 +17,6 @@ mod kept;
 
 /// Kinds of mounts that show nothing of the user's that could be written to.
 const HARMLESS: [&str; 6] = ["cluster", "devpts", "image", "npipe", "ramfs", "tmpfs"];
-
-/// A volume or folder as the configuration names it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::env) struct Share {
-    /// A path of the engine's machine, or a volume's name; empty for a new volume.
-    pub(in crate::env) source: String,
-    /// The path inside.
-    pub(in crate::env) target: String,
-    pub(in crate::env) may_write: bool,
-}
-
-impl Share {
-    pub(in crate::env) fn of_bind(text: &str) -> Option<Self> {
-        let mut words = text.split(':');
-        let (first, second) = (words.next()?, words.next());
-        let options = words.next().unwrap_or_default();
-        Some(match second {
-            Some(target) => Self {
-                source: first.to_owned(),
-                target: target.to_owned(),
-                // What is written over a layer of its own goes with that.
-                may_write: !options
-                    .split(',')
-                    .any(|option| matches!(option, "ro" | "O")),
-            },
-            None => Self {
-                source: String::new(),
-                target: first.to_owned(),
-                may_write: true,
-            },
-        })
-    }
-
-    pub(in crate::env) fn of_mount(mount: &Value) -> Option<Self> {
-        let text = |name: &str| mount[name].as_str().unwrap_or_default().to_owned();
-        matches!(mount["Type"].as_str(), Some("bind" | "volume")).then(|| Self {
-            source: text("Source"),
-            target: text("Target"),
-            may_write: mount["ReadOnly"] != true,
-        })
-    }
-
-    /// Whether whoever can connect to it steers the machine.
-    pub(in crate::env) fn steers(&self) -> bool {
-        self.is_folder() && machine::steers(&self.source)
-    }
-
-    /// Whether it is a path of the engine's machine rather than a volume.
-    pub(in crate::env) fn is_folder(&self) -> bool {
-        self.source.starts_with('/')
-    }
-}
-
-/// What a configuration names to be shown.
-pub(in crate::env) fn shares(body: &Value) -> Vec<Share> {
-    let host = &body["HostConfig"];
-    let list = |name: &str| host[name].as_array().into_iter().flatten();
-    let binds = list("Binds").filter_map(|bind| Share::of_bind(bind.as_str()?));
-    binds
-        .chain(list("Mounts").filter_map(Share::of_mount))
-        .collect()
-}
 
 /// What stands in for a share that the command could write to, where each arm has a copy of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,7 +137,7 @@ fn judged(share: &Share, policy: Policy<'_>, told: &mut Vec<String>) -> Shown {
         ));
         return Fate::New.into();
     }
-    let holds_sockets = share.is_folder() && machine::may_hold_sockets(&share.source);
+    let holds_sockets = share.is_folder() && may_hold_sockets(&share.source);
     if !machine.is_here() && holds_sockets {
         told.push(format!(
             "`{source}` is not shown inside: sockets may lie in it by which its machine is steered; `--share-writable` shows it"

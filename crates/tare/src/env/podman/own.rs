@@ -17,7 +17,8 @@ use super::super::image::packed;
 use super::super::own::command::Started;
 use super::super::own::like::Like;
 use super::super::own::machine::{Machine, mounts_told};
-use super::super::own::shared::{Copy, Policy, Share, retold};
+use super::super::own::share::Share;
+use super::super::own::shared::{Copy, Policy, retold};
 use super::super::own::{
     self as env_own, CONFIGURATION, Changed, LIKE, Own, Retold, Shares, Source, Wish,
 };

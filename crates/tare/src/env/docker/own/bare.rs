@@ -28,7 +28,7 @@ use crate::env::EnvError;
 use crate::env::container::layers::Layers;
 use crate::env::image::packed;
 use crate::env::own::machine::Machine;
-use crate::env::own::shared::shares;
+use crate::env::own::share::shares;
 use crate::env::own::{Bare, LIKE, Own, Shares, Wish};
 
 /// The most that is copied of an image where its layers cannot be read, bytes.

@@ -22,7 +22,8 @@ use crate::cx::{Context, files};
 use crate::env::EnvError;
 use crate::env::image::ImageTar;
 use crate::env::own::machine::Machine;
-use crate::env::own::shared::{Copy, Share, retold};
+use crate::env::own::share::Share;
+use crate::env::own::shared::{Copy, retold};
 use crate::env::own::{Retold, Shares};
 
 /// The most that is copied of one mount so that it can be left away, bytes: it is laid into every container that does

@@ -25,7 +25,7 @@ use super::{Beside, EngineMachine};
 use crate::cx::{CONTROL_LIMIT, Context};
 use crate::env::own::Shares;
 use crate::env::own::machine::Machine;
-use crate::env::own::shared::Share;
+use crate::env::own::share::Share;
 use crate::env::{Driver, EnvError, record};
 
 /// How long a service may take until it is what those want that depend on it.

@@ -12,7 +12,7 @@ use super::super::api::Api;
 use super::super::errors::is_missing;
 use crate::cx::{CONTROL_LIMIT, files};
 use crate::env::own::machine::{Machine, mounts_told};
-use crate::env::own::shared::Share;
+use crate::env::own::share::Share;
 
 /// The machine of an engine, as far as it can be told.
 pub(in crate::env::docker) struct EngineMachine<'a> {

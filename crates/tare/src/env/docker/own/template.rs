@@ -19,6 +19,7 @@ use super::temporary;
 use crate::cx::{CONTROL_LIMIT, Context};
 use crate::env::EnvError;
 use crate::env::own::machine::Machine;
+use crate::env::own::share::{self, Share};
 use crate::env::own::shared::{self, Copy};
 use crate::env::own::{self, Shares, reach};
 
@@ -89,7 +90,7 @@ impl Template {
 
     /// The copies that an arm which does without these differences has, and where.
     pub(in crate::env::docker) fn copied_for(&self, without: &[String]) -> Vec<(Copied, Copy)> {
-        let shares = shared::shares(&self.body);
+        let shares = share::shares(&self.body);
         let is_mounted = |copied: &&Copied| shares.iter().any(|it| it.target == copied.target);
         let copied = self.copied.iter().filter(is_mounted);
         copied
@@ -187,7 +188,7 @@ impl Template {
         machine: &dyn Machine,
         told: &mut Vec<String>,
     ) -> Value {
-        let copy = |share: &shared::Share| {
+        let copy = |share: &Share| {
             let mut copied = self.copied.iter().filter(|it| it.target == share.target);
             copied.find_map(|copied| copied.copy(&[]))
         };

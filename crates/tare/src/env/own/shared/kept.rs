@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::Share;
+use super::super::share::Share;
 
 /// What is shown of the user's, as it was asked for or in its place.
 #[derive(Default)]

@@ -1,3 +1,5 @@
+//! What copies share, over a machine of script.
+
 use super::*;
 
 fn body() -> Value {
@@ -156,7 +158,7 @@ fn who_asks_for_it_gets_what_is_his_as_it_is() {
 }
 
 /// What is shown of these binds and mounts, and what is told.
-fn shown(machine: Fake, shares: Shares, host: Value) -> (Value, String) {
+fn shown(machine: Fake, shares: Shares, host: &Value) -> (Value, String) {
     let mut told = Vec::new();
     let policy = Policy {
         shares,
@@ -189,14 +191,14 @@ fn what_is_mounted_below_a_folder_is_read_only_too_or_not_shown() {
             is_elsewhere,
             is_recursive: true,
         };
-        let (found, told) = shown(recursive, Shares::ReadOnly, asked());
+        let (found, told) = shown(recursive, Shares::ReadOnly, &asked());
         assert_eq!(found, all("ReadOnlyForceRecursive"));
         assert!(!told.contains("below"), "{told}");
         let plain = Fake {
             is_elsewhere,
             is_recursive: false,
         };
-        let (found, told) = shown(plain, Shares::ReadOnly, asked());
+        let (found, told) = shown(plain, Shares::ReadOnly, &asked());
         assert_eq!(found, all("NonRecursive"));
         assert!(
             told.contains("mounted below `/deep` is not shown at `/b`"),
@@ -206,7 +208,7 @@ fn what_is_mounted_below_a_folder_is_read_only_too_or_not_shown() {
     // Where nothing is mounted there, what is mounted there later stays outside.
     let plain = json!({"Binds": ["/flat:/a:rslave,exec"], "Mounts": [{"Type": "bind", "Source": "/flat", "Target": "/c",
                        "BindOptions": {"Propagation": "rshared"}}]});
-    let (found, _) = shown(Fake::default(), Shares::ReadOnly, plain);
+    let (found, _) = shown(Fake::default(), Shares::ReadOnly, &plain);
     assert_eq!(
         found,
         json!([["/flat:/a:exec,ro"], [{"Type": "bind", "Source": "/flat", "Target": "/c", "ReadOnly": true,
@@ -222,7 +224,7 @@ fn sockets_below_a_folder_are_covered_or_the_folder_is_not_shown() {
         is_recursive: true,
         ..Fake::default()
     };
-    let (found, told) = shown(recursive, Shares::ReadOnly, asked());
+    let (found, told) = shown(recursive, Shares::ReadOnly, &asked());
     let mounts = found[1].as_array().unwrap();
     assert_eq!(
         mounts[1..],
@@ -233,7 +235,7 @@ fn sockets_below_a_folder_are_covered_or_the_folder_is_not_shown() {
     );
     assert!(told.contains("covered (docker.sock, user/1/bus)"), "{told}");
     // What is not shown needs no cover, and could have none.
-    let (found, _) = shown(Fake::default(), Shares::ReadOnly, asked());
+    let (found, _) = shown(Fake::default(), Shares::ReadOnly, &asked());
     assert_eq!(
         found[1].as_array().unwrap()[1..],
         [cover("/host/run/docker.sock")]
@@ -244,11 +246,11 @@ fn sockets_below_a_folder_are_covered_or_the_folder_is_not_shown() {
     };
     for folder in ["/", "/var/run", "/run/podman"] {
         let asked = json!({"Binds": [format!("{folder}:/x:ro")]});
-        let (found, told) = shown(elsewhere, Shares::ReadOnly, asked);
+        let (found, told) = shown(elsewhere, Shares::ReadOnly, &asked);
         assert_eq!(found, json!([[], []]), "{folder}");
         assert!(told.contains("is not shown inside"), "{told}");
     }
-    let (found, _) = shown(recursive, Shares::Shared, asked());
+    let (found, _) = shown(recursive, Shares::Shared, &asked());
     assert_eq!(found, json!([["/run:/host/run/:ro"], []]));
 }
 
@@ -258,13 +260,13 @@ fn no_option_changes_the_users_files_and_what_is_not_known_is_not_shown() {
         "Binds": ["/srv:/srv:U,z,exec", "/srv:/over:O,upperdir=/mine,workdir=/work"],
         "Mounts": [{"Type": "glob", "Source": "/etc/*", "Target": "/g"}, {"Type": "tmpfs", "Target": "/t"}]
     });
-    let (found, told) = shown(Fake::default(), Shares::ReadOnly, asked.clone());
+    let (found, told) = shown(Fake::default(), Shares::ReadOnly, &asked);
     assert_eq!(
         found,
         json!([["/srv:/srv:exec,ro", "/srv:/over:O"], [{"Type": "tmpfs", "Target": "/t"}]])
     );
     assert!(told.contains("`type=glob` is not shown"), "{told}");
-    let (found, _) = shown(Fake::default(), Shares::Shared, asked);
+    let (found, _) = shown(Fake::default(), Shares::Shared, &asked);
     assert_eq!(found[0][0], "/srv:/srv:exec");
     assert_eq!(found[1].as_array().unwrap().len(), 2);
 }

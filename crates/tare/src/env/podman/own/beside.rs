@@ -8,7 +8,8 @@ use serde_json::{Value as Json, json};
 use super::difference;
 use super::words::{Unit, mount};
 use crate::env::own::reach;
-use crate::env::own::shared::{self, Policy, Share};
+use crate::env::own::share::{self, Share};
+use crate::env::own::shared::{self, Policy};
 
 /// Flags that are made anew, of what may be shared.
 const SHARED: [&str; 7] = [
@@ -82,7 +83,7 @@ pub(super) fn would_answer(units: &[Unit], is_server: bool) -> Option<String> {
 
 /// What of the user's could be written to.
 pub(super) fn writable(units: &[Unit]) -> Vec<Share> {
-    let mut shares = shared::shares(&body_of(units));
+    let mut shares = share::shares(&body_of(units));
     shares.retain(|share| share.may_write);
     shares
 }
@@ -154,7 +155,7 @@ fn unit_of(mount: &Json) -> Unit {
     let is_kept = |word: &&str| {
         let name = word.split('=').next().unwrap_or_default();
         let is_right = matches!(name, "ro" | "readonly" | "rw" | "bind-propagation");
-        !CHANGES.contains(&name) && !(is_closed && is_right)
+        !(CHANGES.contains(&name) || is_closed && is_right)
     };
     let mut words: Vec<&str> = text.split(',').filter(is_kept).collect();
     if is_closed {
