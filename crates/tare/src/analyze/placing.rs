@@ -12,6 +12,10 @@ use super::kept::{GroupKey, Place, Taken};
 use super::together::{cut_off, decoded};
 use crate::workload::DecodeError;
 
+/// Blocks, and places in a block, beyond which no plan goes.
+const MOST_BLOCKS: u32 = u32::MAX / 2;
+const MOST_PLACES: u32 = 1 << 16;
+
 /// What came of a trial.
 #[allow(
     clippy::large_enum_variant,
@@ -78,6 +82,9 @@ impl<'a> Placing<'a> {
         // What another workload measured cannot stand among this one's values.
         if self.workloads.get(trial.workload_index as usize) != Some(&cell.workload) {
             return none("the study has no such workload in its place");
+        }
+        if trial.block.max(trial.launch) > MOST_BLOCKS || trial.position > MOST_PLACES {
+            return none("no plan has such a place");
         }
         let place = Place {
             key: GroupKey {

@@ -27,8 +27,9 @@ const STUDY: &str = "study.json";
 const VERSIONS: &str = "versions.json";
 const SUMS: &str = "SHA256SUMS";
 const README: &str = "README.txt";
-/// The field that says which Tare made the rest of it.
+/// The fields that say which Tare made the rest of it, and of which sources: two of a version may draw a page otherwise.
 const DERIVED_BY: &str = "derived_by_tare";
+const SOURCES: &str = "derived_by_sources";
 /// Each once, and nothing else.
 const NAMES: [&str; 7] = [README, DOSSIER, PAGE, STORE, STUDY, VERSIONS, SUMS];
 /// What an archive may be as large as: it is read into memory.
@@ -82,6 +83,7 @@ fn derived(stored: &StoredRun, runs: &[RunId], dossier: &Dossier) -> Vec<(&'stat
         "measured_with_agent": stored.agent_sha256,
         "plan_sha256": stored.plan_sha256,
         DERIVED_BY: env!("CARGO_PKG_VERSION"),
+        SOURCES: env!("TARE_SOURCES"),
     });
     vec![
         (README, ABOUT.as_bytes().to_vec()),
@@ -333,10 +335,12 @@ impl Bundle {
             let mut value: Value = serde_json::from_slice(bytes).unwrap_or(Value::Null);
             if let Value::Object(fields) = &mut value {
                 fields.remove(DERIVED_BY);
+                fields.remove(SOURCES);
             }
             value
         };
-        let is_other = other_version(self).is_some();
+        let versions: Value = serde_json::from_slice(self.entry(VERSIONS)).unwrap_or(Value::Null);
+        let is_other = other_version(self).is_some() || versions[SOURCES] != env!("TARE_SOURCES");
         for (name, bytes) in derived.iter().filter(|(name, _)| *name != DOSSIER) {
             if *name == VERSIONS {
                 compare(&value(self.entry(name)), &value(bytes), name, differences);
@@ -344,7 +348,7 @@ impl Bundle {
                 differences.push(format!("{name}: not what follows from the raw output"));
             }
         }
-        is_other.then(|| format!("`{PAGE}` and `{README}`, which another version of Tare made"))
+        is_other.then(|| format!("`{PAGE}` and `{README}`, which another build of Tare made"))
     }
 }
 

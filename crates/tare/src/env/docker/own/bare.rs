@@ -245,6 +245,11 @@ impl Laying<'_> {
         {
             return Err(absent("the command writes to copies of what is yours"));
         }
+        if hides_mounts(body) {
+            return Err(absent(
+                "something is mounted below a folder of yours, and stays out of its copies",
+            ));
+        }
         let is_here = |path: &&&str| files::canonical(Path::new(path)).is_ok();
         let mut binds: Vec<Bind> = NAMES
             .iter()
@@ -349,6 +354,13 @@ impl Laying<'_> {
     }
 }
 
+/// Whether something is mounted below a folder that is not shown in containers: a bind here brings it along.
+fn hides_mounts(body: &Value) -> bool {
+    let mounts = body["HostConfig"]["Mounts"].as_array();
+    let mut mounts = mounts.into_iter().flatten();
+    mounts.any(|mount| mount["BindOptions"]["NonRecursive"] == true)
+}
+
 /// Whether a path from the root leads nowhere but down: what is laid out for it stays in the folder of its layer.
 fn is_plain(path: &str) -> bool {
     let mut parts = Path::new(path).components();
@@ -438,6 +450,16 @@ mod tests {
                 .unwrap()
                 .contains("another")
         );
+    }
+
+    #[test]
+    fn what_is_kept_out_of_containers_is_not_brought_along_by_a_bare_process() {
+        let body = |options: Value| json!({"HostConfig": {"Mounts": [{"Type": "bind", "BindOptions": options}]}});
+        assert!(hides_mounts(&body(json!({"NonRecursive": true}))));
+        assert!(!hides_mounts(&body(
+            json!({"ReadOnlyForceRecursive": true})
+        )));
+        assert!(!hides_mounts(&json!({"HostConfig": {"Mounts": null}})));
     }
 
     #[test]
