@@ -1,11 +1,11 @@
 //! A machine that has no more of something, programs that fill their limits, and clean-up in the middle of it.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::product::{Product, has_container, is_root, words};
+use crate::product::{Product, agent, has_container, is_root, words};
 use crate::world::{labelled, skip, wait_until};
 
 /// A study whose only environment is the built-in container with these settings, in which a shell does this once.
@@ -33,6 +33,41 @@ fn a_run_that_may_open_hardly_any_files_ends_with_a_reason_and_leaves_nothing() 
         let is_told = code == 0 || code == 127 || ended.stderr.contains("error: ");
         assert!(is_told && (0..128).contains(&code), "{n_files}: {ended}");
         product.run(["clean"]).expect(0);
+        product.assert_nothing_left();
+    }
+}
+
+/// A user of whom nobody has a process.
+const NOBODYS: &str = "54377";
+
+#[test]
+fn a_run_that_may_start_hardly_any_processes_ends_with_a_reason_and_leaves_nothing() {
+    if !is_root() {
+        return skip("root", "only root can become a user without a process");
+    }
+    let product = Product::new();
+    let open = fs::Permissions::from_mode(0o1777);
+    for folder in [product.folder(), product.home().parent().unwrap()] {
+        fs::set_permissions(folder, open.clone()).unwrap();
+    }
+    let at = |name: &str| product.folder().join(name);
+    fs::copy(env!("CARGO_BIN_EXE_tare"), at("tare")).unwrap();
+    fs::copy(agent(), at("agent")).unwrap();
+    for n_processes in [1, 2, 3, 4, 5, 7, 10] {
+        let mut command = Command::new("prlimit");
+        command.args([format!("--nproc={n_processes}"), "--".to_owned()]);
+        let user = [format!("--reuid={NOBODYS}"), format!("--regid={NOBODYS}")];
+        command
+            .arg("setpriv")
+            .args(user)
+            .args(["--clear-groups", "--"]);
+        command.arg(at("tare")).arg("--agent").arg(at("agent"));
+        command.args(words("run --env host --workload getppid --blocks 1"));
+        product.set_variables(&mut command);
+        let ended = product.finish(command);
+        assert!(!ended.stderr.contains("panicked"), "{n_processes}: {ended}");
+        let is_told = ended.code == Some(0) || ended.stderr.contains("error: ");
+        assert!(is_told, "{n_processes}: {ended}");
         product.assert_nothing_left();
     }
 }
@@ -140,6 +175,7 @@ fn a_run_is_cleaned_or_gone_on_with_and_never_both_at_once() {
     product.wait_for_trials(&mut started, 2);
     started.signal("KILL", false);
     started.wait();
+    let mut n_gone_on = 0;
     for _ in 0..20 {
         let begin = product.n_trials();
         let mut started = Product::start(product.command(["run", "--resume"]));
@@ -151,10 +187,21 @@ fn a_run_is_cleaned_or_gone_on_with_and_never_both_at_once() {
             let told = String::from_utf8_lossy(&clean.stderr);
             assert!(clean.status.success(), "{told}");
         }
-        product.wait_for_trials(&mut started, begin + 2);
-        started.signal("KILL", false);
-        started.wait();
+        let mut is_running = true;
+        wait_until("it goes on, or is refused", || {
+            is_running = started.is_running();
+            !is_running || product.n_trials() >= begin + 2
+        });
+        if is_running {
+            started.signal("KILL", false);
+        }
+        let ended = started.wait();
+        // While it is being cleaned nobody goes on with it.
+        let is_refused = ended.stderr.contains("belongs to another process");
+        assert!(is_running || is_refused, "{ended}");
+        n_gone_on += usize::from(is_running);
     }
+    assert!(n_gone_on > 0, "it was never gone on with");
     let kinds = product.stored("SELECT DISTINCT kind FROM trial");
     assert_eq!(kinds, ["completed"], "a trial was disturbed by a clean-up");
     product.run(["clean"]).expect(0);
