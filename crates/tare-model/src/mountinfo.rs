@@ -51,6 +51,12 @@ impl<'a> Mount<'a> {
         Self::all(mounts).find(|mount| Path::new(&mount.point).starts_with(folder))
     }
 
+    /// Whether it lies in this folder, deeper than on it itself; the folder's path has no links.
+    pub fn is_below(&self, folder: &Path) -> bool {
+        let point = Path::new(&self.point);
+        point.starts_with(folder) && point != folder
+    }
+
     /// The mount that a path lies on: that with the longest mount point above it, the last of equal ones,
     /// because it hides the others.
     pub fn under(path: &Path, mounts: &'a str) -> Option<Self> {
@@ -142,6 +148,17 @@ mod tests {
         for none in ["/mnt/a", "/mnt/a b/c", "/etc"] {
             assert_eq!(within(none), None, "{none}");
         }
+    }
+
+    #[test]
+    fn what_is_mounted_on_a_folder_itself_does_not_lie_below_it() {
+        let below = |path: &str| {
+            let mounts = Mount::all(MOUNTS).filter(|mount| mount.is_below(Path::new(path)));
+            mounts.map(|mount| mount.point).collect::<Vec<_>>()
+        };
+        assert_eq!(below("/mnt"), ["/mnt/a b"]);
+        assert!(below("/mnt/a b").is_empty());
+        assert_eq!(below("/").len(), 3);
     }
 
     #[test]

@@ -286,6 +286,30 @@ mod tests {
     }
 
     #[test]
+    fn json_that_is_too_deep_or_none_is_garbled_and_does_nothing_worse() {
+        let deep = |inner: &str| {
+            let (open, close) = ("[".repeat(200), "]".repeat(200));
+            format!(r#"{{"reply":"facts","facts":{{"a":{open}{inner}{close}}}}}"#).into_bytes()
+        };
+        for json in [
+            deep("1"),
+            "[".repeat(1_000_000).into_bytes(),
+            br#"{"reply":"facts","facts":{"a":NaN}}"#.to_vec(),
+            b"{\"reply\":\"facts\",\"facts\":{\"a\":\"\0\"}}".to_vec(),
+            b"{\"reply\":\"facts\",\"facts\":{\"a\":\"\xff\xfe\"}}".to_vec(),
+            vec![0; 64],
+            Vec::new(),
+        ] {
+            let mut frame = u32::try_from(json.len()).unwrap().to_le_bytes().to_vec();
+            frame.extend(&json);
+            let read = read_frame::<Reply>(&mut frame.as_slice());
+            assert!(matches!(read, Err(FrameError::Garbled(_))), "{read:?}");
+            let read = read_frame::<Request>(&mut frame.as_slice());
+            assert!(matches!(read, Err(FrameError::Garbled(_))), "{read:?}");
+        }
+    }
+
+    #[test]
     fn text_that_is_no_frame_is_called_garbled() {
         for text in [
             &b"OCI runtime exec failed: no such file"[..],

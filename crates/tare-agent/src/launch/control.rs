@@ -86,3 +86,28 @@ pub(super) fn remove_folder(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_cannot_be_removed_yet_is_tried_until_it_can() {
+        let place = std::env::temp_dir().join(format!("tare-control-{}", std::process::id()));
+        let kept = place.join("kept");
+        fs::create_dir(&place).unwrap();
+        fs::write(&kept, "").unwrap();
+        let (tried, seen) = std::sync::mpsc::channel();
+        let other = std::thread::spawn(move || {
+            // Not before the removal was refused once.
+            seen.recv().unwrap();
+            fs::remove_file(&kept).unwrap();
+        });
+        assert!(fs::remove_dir(&place).is_err());
+        tried.send(()).unwrap();
+        assert_eq!(remove_folder(&place, |_| true).unwrap(), 0);
+        other.join().unwrap();
+        assert!(!place.exists());
+        assert_eq!(remove_folder(&place, |_| true).unwrap(), 0, "and once more");
+    }
+}

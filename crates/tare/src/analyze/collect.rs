@@ -121,7 +121,7 @@ impl<'a> Collector<'a> {
     pub(super) fn release(self) {
         let groups = self.groups;
         if self.totals.trials >= MANY {
-            std::thread::spawn(move || drop(groups));
+            let _ = std::thread::Builder::new().spawn(move || drop(groups));
         }
     }
 

@@ -185,7 +185,9 @@ impl<'a> Analysis<'a> {
         let struck = void::take_out(&head.study, |arm| head.facts(arm), collected);
         let concluded = if struck.is_empty() {
             std::thread::scope(|scope| {
-                scope.spawn(|| other(&self));
+                // What is done beside can be left out where a system has no thread left.
+                let beside = || other(&self);
+                let _ = std::thread::Builder::new().spawn_scoped(scope, beside);
                 conclude(self.head, &self.collected)
             })
         } else {

@@ -22,7 +22,8 @@ pub(super) fn map<J: Sync, T: Send>(jobs: &[J], work: impl Fn(&J) -> T + Sync) -
     };
     std::thread::scope(|scope| {
         for _ in 1..threads.min(jobs.len()) {
-            scope.spawn(help);
+            // Where a system has no thread left, those that are there do it all.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, help);
         }
         help();
     });

@@ -51,7 +51,7 @@ pub(super) fn add_parts<P: Sync, R, E: Send>(
     };
     std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads.min(parts.len()))
-            .map(|_| scope.spawn(help))
+            .filter_map(|_| std::thread::Builder::new().spawn_scoped(scope, help).ok())
             .collect();
         let own = help();
         let joined = others.into_iter().map(|other| match other.join() {

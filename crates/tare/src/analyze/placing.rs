@@ -3,7 +3,7 @@
 //!
 //! What it cannot see: other trials, and whether this one should count.
 
-use tare_model::{Absence, ArmSpec, Failure, Outcome, Study};
+use tare_model::{Absence, ArmSpec, Failure, Outcome, Study, WorkloadId};
 
 use super::Find;
 use super::failures::{Counted, hint_after, hint_for, told};
@@ -12,13 +12,17 @@ use super::kept::{GroupKey, Place, Taken};
 use super::together::{cut_off, decoded};
 use crate::workload::DecodeError;
 
+/// Blocks, and places in a block, beyond which no plan goes.
+const MOST_BLOCKS: u32 = u32::MAX / 2;
+const MOST_PLACES: u32 = 1 << 16;
+
 /// What came of a trial.
 #[allow(
     clippy::large_enum_variant,
     reason = "nearly all are of the larger one, and a box of its own for each trial costs more"
 )]
 pub(super) enum Says {
-    /// Nothing, and no arm of the study's ran it.
+    /// Nothing, and the study has no such arm or workload.
     OfNone(Box<Counted>),
     /// What it left, or how it is counted.
     OfWork {
@@ -42,6 +46,7 @@ pub(super) struct Placing<'a> {
     pub(super) find: Find<'a>,
     /// In the study's order.
     pub(super) arms: Vec<ArmSpec>,
+    workloads: Vec<WorkloadId>,
 }
 
 impl<'a> Placing<'a> {
@@ -49,6 +54,7 @@ impl<'a> Placing<'a> {
         Self {
             find,
             arms: study.arms.clone(),
+            workloads: study.workloads.iter().map(|it| it.id.clone()).collect(),
         }
     }
 
@@ -69,10 +75,17 @@ impl<'a> Placing<'a> {
             reason: why.to_string(),
             hint: None,
         };
+        let none = |why: &str| Says::OfNone(Box::new(counted(Absence::Failed, &why)));
         let Some(arm) = self.arm_index(arm) else {
-            let counted = counted(Absence::Failed, &"the study has no such arm");
-            return Says::OfNone(Box::new(counted));
+            return none("the study has no such arm");
         };
+        // What another workload measured cannot stand among this one's values.
+        if self.workloads.get(trial.workload_index as usize) != Some(&cell.workload) {
+            return none("the study has no such workload in its place");
+        }
+        if trial.block.max(trial.launch) > MOST_BLOCKS || trial.position > MOST_PLACES {
+            return none("no plan has such a place");
+        }
         let place = Place {
             key: GroupKey {
                 workload_index: trial.workload_index,

@@ -12,7 +12,7 @@ use tare_model::dossier::Dossier;
 
 use super::bundle::Bundle;
 use super::home::Place;
-use super::{Exit, Failed, output, recount};
+use super::{Exit, Failed, output, recount, trusted};
 use crate::cx::begun;
 use crate::plan::Plan;
 use crate::report::terminal::{self, Called};
@@ -38,6 +38,7 @@ impl Again {
         let store = bundle.store()?;
         let run = recount::resolve(&store, &there.run)?;
         let mut study = store.run_without_records(&run)?.study;
+        bundle.check_study(&study)?;
         if why::is_own_study(&study) {
             return Err(Failed::new(
                 Exit::Usage,
@@ -50,18 +51,18 @@ impl Again {
                 "ask `tare why` the same here; `tare replay` derives the bundle's numbers again",
             ));
         }
+        trusted::check_size(&study)?;
         // Of the study that would be carried out, whatever the bundle says of it.
         let plan = Plan::new(&study);
         let state = Place::state_folder()?;
         if !is_trusted && !begun::is_noted(&state, &run, plan.sha256())? {
-            return Err(Failed::new(
-                Exit::Usage,
-                format!(
-                    "the run in `{}` was not begun here, and to repeat it runs the commands that its study names",
-                    path.display()
-                ),
-            )
-            .hint("`study.json` in the bundle shows them; `--trust` repeats it all the same"));
+            let what = format!(
+                "the run in `{}` was not begun here, and to repeat it",
+                path.display()
+            );
+            return Err(trusted::refusal(&what, &study).hint(
+                "`study.json` in the bundle is that study; `--trust` repeats it all the same",
+            ));
         }
         study.budget_ns = budget_ns.or(study.budget_ns);
         Ok(Self { study, there })

@@ -4,19 +4,20 @@
 //! The archive is a plain tar file, the same bytes for the same run, so that it can be published, compared and opened
 //! without Tare. What it cannot see: whether the raw output was measured as it says.
 
-use std::io::Read as _;
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use tare_model::RunId;
 use tare_model::dossier::{DOSSIER_VERSION, Dossier};
+use tare_model::{RunId, Study};
 
 use super::{Exit, Failed, output, recount};
 use crate::cx::files;
 use crate::report;
-use crate::store::Store;
+use crate::store::{Store, StoredRun};
 
 /// The names of what is in it.
 const STORE: &str = "store.db";
@@ -26,7 +27,12 @@ const STUDY: &str = "study.json";
 const VERSIONS: &str = "versions.json";
 const SUMS: &str = "SHA256SUMS";
 const README: &str = "README.txt";
-/// What a file of an archive may be as large as: a bundle is read into memory.
+/// The fields that say which Tare made the rest of it, and of which sources: two of a version may draw a page otherwise.
+const DERIVED_BY: &str = "derived_by_tare";
+const SOURCES: &str = "derived_by_sources";
+/// Each once, and nothing else.
+const NAMES: [&str; 7] = [README, DOSSIER, PAGE, STORE, STUDY, VERSIONS, SUMS];
+/// What an archive may be as large as: it is read into memory.
 const MOST_BYTES: u64 = 4 << 30;
 
 const ABOUT: &str = "A run of Tare with everything that it rests on.
@@ -44,27 +50,10 @@ SHA256SUMS     `sha256sum -c SHA256SUMS` checks the rest
 
 /// The archive of a run.
 pub(super) fn of_run(store: &Store, run: &RunId) -> Result<Vec<u8>, Failed> {
-    let dossier = recount::dossier(store, run)?;
-    let runs = recount::belonging(store, run)?;
     let stored = store.run_without_records(run)?;
-    let pretty = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default() + "\n";
-    let study = serde_json::to_value(&stored.study).unwrap_or(Value::Null);
-    let versions = json!({
-        "bundle": 1,
-        "run": run.as_str(),
-        "runs": runs.iter().map(RunId::as_str).collect::<Vec<_>>(),
-        "measured_with_agent": stored.agent_sha256,
-        "plan_sha256": stored.plan_sha256,
-        "derived_by_tare": env!("CARGO_PKG_VERSION"),
-    });
-    let mut entries: Vec<(&str, Vec<u8>)> = vec![
-        (README, ABOUT.as_bytes().to_vec()),
-        (DOSSIER, report::json::to_string(&dossier).into_bytes()),
-        (PAGE, report::html::page(&dossier).into_bytes()),
-        (STORE, store.extract(&runs)?),
-        (STUDY, pretty(&study).into_bytes()),
-        (VERSIONS, pretty(&versions).into_bytes()),
-    ];
+    let runs = recount::belonging(store, run)?;
+    let mut entries = derived(&stored, &runs, &recount::dossier(store, run)?);
+    entries.insert(3, (STORE, store.extract(&runs)?));
     let lines = entries.iter();
     let lines: Vec<String> = lines
         .map(|(name, bytes)| format!("{}  {name}", hexadecimal(bytes)))
@@ -85,6 +74,34 @@ pub(super) fn of_run(store: &Store, run: &RunId) -> Result<Vec<u8>, Failed> {
     Ok(archive.into_inner()?)
 }
 
+/// All files of an archive that follow from its raw output.
+fn derived(stored: &StoredRun, runs: &[RunId], dossier: &Dossier) -> Vec<(&'static str, Vec<u8>)> {
+    let versions = json!({
+        "bundle": 1,
+        "run": stored.id.as_str(),
+        "runs": runs.iter().map(RunId::as_str).collect::<Vec<_>>(),
+        "measured_with_agent": stored.agent_sha256,
+        "plan_sha256": stored.plan_sha256,
+        DERIVED_BY: env!("CARGO_PKG_VERSION"),
+        SOURCES: env!("TARE_SOURCES"),
+    });
+    vec![
+        (README, ABOUT.as_bytes().to_vec()),
+        (DOSSIER, report::json::to_string(dossier).into_bytes()),
+        (PAGE, report::html::page(dossier).into_bytes()),
+        (STUDY, pretty(&of_study(&stored.study)).into_bytes()),
+        (VERSIONS, pretty(&versions).into_bytes()),
+    ]
+}
+
+fn of_study(study: &Study) -> Value {
+    serde_json::to_value(study).unwrap_or(Value::Null)
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
+}
+
 fn hexadecimal(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     Sha256::digest(bytes)
@@ -98,7 +115,9 @@ fn hexadecimal(bytes: &[u8]) -> String {
 /// The files of an archive, by name.
 pub(super) struct Bundle {
     path: PathBuf,
-    entries: Vec<(String, Vec<u8>)>,
+    archive: Vec<u8>,
+    /// Where each lies in the archive.
+    entries: BTreeMap<&'static str, Range<usize>>,
 }
 
 impl Bundle {
@@ -122,7 +141,7 @@ impl Bundle {
 
     /// The dossier as it was published.
     pub(super) fn dossier(&self) -> Result<Dossier, Failed> {
-        let kept = self.entry(DOSSIER).unwrap_or_default();
+        let kept = self.entry(DOSSIER);
         let versioned: Versioned =
             serde_json::from_slice(kept).map_err(|error| unreadable(&error))?;
         if versioned.dossier != DOSSIER_VERSION {
@@ -141,12 +160,32 @@ impl Bundle {
 
     /// The raw output.
     pub(super) fn store(&self) -> Result<Store, Failed> {
-        let bytes = self.entry(STORE).unwrap_or_default();
-        Ok(Store::from_bytes(bytes, &self.path)?)
+        Ok(Store::from_bytes(self.entry(STORE), &self.path)?)
+    }
+
+    /// That what is to be read as its study is the one that would be carried out.
+    pub(super) fn check_study(&self, stored: &Study) -> Result<(), Failed> {
+        let (told, stored) = (self.entry(STUDY), of_study(stored));
+        if told == pretty(&stored).as_bytes() {
+            return Ok(());
+        }
+        let mut differences = Vec::new();
+        if let Ok(told) = serde_json::from_slice(told) {
+            compare(&told, &stored, "", &mut differences);
+        }
+        let how = differences.into_iter().next();
+        let how = how.unwrap_or_else(|| "it is not written as Tare writes it".to_owned());
+        Err(Failed::new(
+            Exit::Finding,
+            format!("`{STUDY}` in the bundle is not the study of its raw output: {how}"),
+        )
+        .hint("a bundle that was changed proves nothing, and is not run")
+        .maybe(other_version(self)))
     }
 
     fn opened(path: &Path) -> Result<Self, Failed> {
-        let bytes = files::read(path).map_err(|error| Failed::new(Exit::Usage, error))?;
+        let archive =
+            files::read_plain(path, MOST_BYTES).map_err(|error| Failed::new(Exit::Usage, error))?;
         let wrong = |problem: &dyn std::fmt::Display| {
             Failed::new(
                 Exit::Usage,
@@ -154,55 +193,69 @@ impl Bundle {
             )
             .hint("`tare report RUN --bundle FILE` makes one")
         };
-        let mut entries = Vec::new();
-        let mut archive = tar::Archive::new(bytes.as_slice());
-        for entry in archive.entries().map_err(|error| wrong(&error))? {
-            let mut entry = entry.map_err(|error| wrong(&error))?;
-            let name = entry.path().map_err(|error| wrong(&error))?;
-            let name = name
-                .file_name()
-                .map(|name| name.to_string_lossy().into_owned());
-            let (Some(name), true) = (name, entry.size() < MOST_BYTES) else {
-                return Err(wrong(
-                    &"it holds a file without a name, or one that is too large",
-                ));
-            };
-            let mut content = Vec::new();
-            entry
-                .read_to_end(&mut content)
-                .map_err(|error| wrong(&error))?;
-            entries.push((name, content));
-        }
-        let bundle = Self {
-            path: path.to_owned(),
-            entries,
-        };
-        for name in [STORE, DOSSIER, VERSIONS, SUMS] {
-            if bundle.entry(name).is_none() {
+        let entries = places(&archive).map_err(|problem| wrong(&problem))?;
+        for name in NAMES {
+            if !entries.contains_key(name) {
                 return Err(wrong(&format_args!("it has no `{name}`")));
             }
         }
-        Ok(bundle)
+        Ok(Self {
+            path: path.to_owned(),
+            archive,
+            entries,
+        })
     }
 
-    fn entry(&self, name: &str) -> Option<&[u8]> {
-        let mut entries = self.entries.iter();
-        entries.find_map(|(own, bytes)| (own == name).then_some(bytes.as_slice()))
+    fn entry(&self, name: &str) -> &[u8] {
+        let place = self.entries.get(name).cloned();
+        place
+            .and_then(|place| self.archive.get(place))
+            .unwrap_or_default()
     }
 
     /// What is not as its checksum says, or has none.
     fn damaged(&self) -> Vec<String> {
-        let sums = String::from_utf8_lossy(self.entry(SUMS).unwrap_or_default()).into_owned();
+        let sums = String::from_utf8_lossy(self.entry(SUMS)).into_owned();
         let told = |name: &str| {
             let mut lines = sums.lines().filter_map(|line| line.split_once("  "));
             lines.find_map(|(sum, own)| (own == name).then(|| sum.to_owned()))
         };
-        let checked = self.entries.iter().filter(|(name, _)| name != SUMS);
+        let checked = NAMES.into_iter().filter(|name| *name != SUMS);
         checked
-            .filter(|(name, bytes)| told(name).as_deref() != Some(&hexadecimal(bytes)))
-            .map(|(name, _)| output::printable(name))
+            .filter(|name| told(name).as_deref() != Some(&hexadecimal(self.entry(name))))
+            .map(str::to_owned)
             .collect()
     }
+}
+
+/// Where the files of an archive lie in it. Their bytes are taken from there, so that none can be longer than the
+/// archive itself: holes, links and whatever else grows when it is read are no files of a bundle.
+fn places(archive: &[u8]) -> Result<BTreeMap<&'static str, Range<usize>>, String> {
+    let mut places = BTreeMap::new();
+    let text = |error: std::io::Error| error.to_string();
+    for entry in tar::Archive::new(archive).entries().map_err(text)? {
+        let entry = entry.map_err(text)?;
+        let path = entry.path().map_err(text)?.into_owned();
+        let name = path.file_name().and_then(std::ffi::OsStr::to_str);
+        let name = NAMES.into_iter().find(|known| Some(*known) == name);
+        let place = usize::try_from(entry.raw_file_position()).ok();
+        let place =
+            place.and_then(|from| Some(from..from.checked_add(entry.size().try_into().ok()?)?));
+        let is_plain = entry.header().entry_type() == tar::EntryType::Regular;
+        let (Some(name), Some(place), true) = (name, place, is_plain) else {
+            return Err(format!(
+                "it holds `{}`, which no bundle does",
+                path.display()
+            ));
+        };
+        if place.end > archive.len() {
+            return Err("it is cut short".to_owned());
+        }
+        if places.insert(name, place).is_some() {
+            return Err(format!("it holds `{name}` twice"));
+        }
+    }
+    Ok(places)
 }
 
 /// What dossiers of every version begin with.
@@ -225,15 +278,20 @@ pub(crate) struct Replay {
 impl Replay {
     pub(crate) fn execute(&self) -> Result<Exit, Failed> {
         let bundle = Bundle::read(&self.bundle)?;
-        let kept = bundle.entry(DOSSIER).unwrap_or_default();
+        let kept = bundle.entry(DOSSIER);
         let dossier = bundle.dossier()?;
         let before: Value = serde_json::from_slice(kept).map_err(|error| unreadable(&error))?;
         let store = bundle.store()?;
         let run = recount::resolve(&store, &dossier.run)?;
-        let now = report::json::to_string(&recount::dossier(&store, &run)?);
+        let stored = store.run_without_records(&run)?;
+        bundle.check_study(&stored.study)?;
+        let here = recount::dossier(&store, &run)?;
+        let now = report::json::to_string(&here);
         let after: Value = serde_json::from_str(&now).map_err(|error| unreadable(&error))?;
         let mut differences = Vec::new();
         compare(&before, &after, "", &mut differences);
+        let beside = derived(&stored, &recount::belonging(&store, &run)?, &here);
+        let unchecked = bundle.compare_beside(&beside, &mut differences);
         let n = numbers(&after);
         if differences.is_empty() {
             let how = if now.as_bytes() == kept {
@@ -241,10 +299,14 @@ impl Replay {
             } else {
                 "every number is the same"
             };
+            let beside = match unchecked {
+                None => format!(", and so are `{PAGE}`, `{STUDY}` and `{VERSIONS}`"),
+                Some(why) => format!("; not checked: {why}"),
+            };
             output::text(&format!(
-                "run {}: {n} numbers derived again from {} of raw output; {how}\n",
-                dossier.run,
-                tare_model::unit::bytes(bundle.entry(STORE).unwrap_or_default().len() as f64)
+                "run {}: {n} numbers derived again from {} of raw output; {how}{beside}\n",
+                run,
+                tare_model::unit::bytes(bundle.entry(STORE).len() as f64)
             ))?;
             return Ok(Exit::Done);
         }
@@ -261,10 +323,39 @@ impl Replay {
     }
 }
 
+impl Bundle {
+    /// Adds in what the files beside the dossier are not as they follow from the raw output; what could not be
+    /// compared, because another version draws and words it otherwise.
+    fn compare_beside(
+        &self,
+        derived: &[(&str, Vec<u8>)],
+        differences: &mut Vec<String>,
+    ) -> Option<String> {
+        let value = |bytes: &[u8]| {
+            let mut value: Value = serde_json::from_slice(bytes).unwrap_or(Value::Null);
+            if let Value::Object(fields) = &mut value {
+                fields.remove(DERIVED_BY);
+                fields.remove(SOURCES);
+            }
+            value
+        };
+        let versions: Value = serde_json::from_slice(self.entry(VERSIONS)).unwrap_or(Value::Null);
+        let is_other = other_version(self).is_some() || versions[SOURCES] != env!("TARE_SOURCES");
+        for (name, bytes) in derived.iter().filter(|(name, _)| *name != DOSSIER) {
+            if *name == VERSIONS {
+                compare(&value(self.entry(name)), &value(bytes), name, differences);
+            } else if !is_other && self.entry(name) != bytes.as_slice() {
+                differences.push(format!("{name}: not what follows from the raw output"));
+            }
+        }
+        is_other.then(|| format!("`{PAGE}` and `{README}`, which another build of Tare made"))
+    }
+}
+
 /// A hint where another version made the bundle.
 fn other_version(bundle: &Bundle) -> Option<String> {
-    let versions: Value = serde_json::from_slice(bundle.entry(VERSIONS)?).ok()?;
-    let by = versions["derived_by_tare"].as_str()?;
+    let versions: Value = serde_json::from_slice(bundle.entry(VERSIONS)).ok()?;
+    let by = versions[DERIVED_BY].as_str()?;
     (by != env!("CARGO_PKG_VERSION")).then(|| {
         format!(
             "Tare {} derived it, and this is {}",

@@ -13,15 +13,19 @@ use tare_model::RunId;
 
 use super::home::Place;
 use crate::analyze::{Analysis, RunHead};
-use crate::cx::files;
+use crate::cx::files::{self, FileError};
 use crate::store::{Store, StoredRun};
 use crate::workload;
 
 /// Trials from which on reading them takes about a second, and more than keeping what was read.
 const WORTH_KEEPING: u32 = 50_000;
 
+/// What every such file begins with, whichever build wrote it.
+const MARK: &str = "tare readings ";
 /// How the file begins: what it is, and the sources that the program which wrote it was built from.
 const BEGINNING: &str = concat!("tare readings ", env!("TARE_SOURCES"), "\n");
+/// Where they lie in the state folder.
+const FOLDER: &str = "readings";
 
 /// The place for what is read of one run.
 pub(super) struct KeptReadings {
@@ -46,7 +50,7 @@ impl KeptReadings {
     /// The place below this folder, of whichever run; `None` while its trials have no identity.
     pub(super) fn below(state: &Path, store: &Store, run: &RunId) -> Option<Self> {
         Some(Self {
-            file: state.join("readings").join(run.as_str()),
+            file: state.join(FOLDER).join(run.as_str()),
             run: run.clone(),
             identity: store.identity(run).ok()??,
         })
@@ -84,5 +88,55 @@ impl KeptReadings {
                 analysis.write(file)
             });
         }
+    }
+}
+
+/// Removes what was kept and is of no use any more: what another build wrote or half of which was written, and that of
+/// runs that are not `known`. Says how many; what does not say that it is such a file stays.
+pub(super) fn remove_useless(state: &Path, known: &[RunId]) -> Result<usize, FileError> {
+    let folder = state.join(FOLDER);
+    if !matches!(files::kind(&folder), Ok(files::Kind::Folder { .. })) {
+        return Ok(0);
+    }
+    let mut n_removed = 0;
+    for name in files::names(&folder)? {
+        let path = folder.join(&name);
+        let Ok(Some(file)) = files::open_file(&path, false) else {
+            continue;
+        };
+        let mut begin = Vec::new();
+        let read = file.take(BEGINNING.len() as u64).read_to_end(&mut begin);
+        let is_kept = read.is_ok() && begin.starts_with(MARK.as_bytes());
+        let is_known = known.iter().any(|run| run.as_str() == name);
+        if is_kept && !(is_known && begin == BEGINNING.as_bytes()) {
+            files::remove(&path)?;
+            n_removed += 1;
+        }
+    }
+    Ok(n_removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_says_that_it_was_kept_and_is_read_no_more_is_removed() {
+        let state = tempfile::tempdir().unwrap();
+        let folder = state.path().join(FOLDER);
+        files::create_folder(&folder).unwrap();
+        let put =
+            |name: &str, text: &str| files::write(&folder.join(name), text.as_bytes()).unwrap();
+        put("r1", &format!("{BEGINNING}bytes"));
+        put("r2", &format!("{BEGINNING}bytes"));
+        put("r3", "tare readings of-another-build\nbytes");
+        put("r1.part", &BEGINNING[..20]);
+        put("notes", "somebody's own");
+        let known = ["r1", "r3"].map(|name| RunId::new(name).unwrap());
+        assert_eq!(remove_useless(state.path(), &known).unwrap(), 3);
+        let mut left = files::names(&folder).unwrap();
+        left.sort();
+        assert_eq!(left, ["notes", "r1"]);
+        assert_eq!(remove_useless(&folder, &known).unwrap(), 0);
     }
 }

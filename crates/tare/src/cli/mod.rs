@@ -34,6 +34,7 @@ mod runs;
 mod serve;
 mod session;
 mod show;
+mod trusted;
 mod why;
 
 /// Exit codes, as others' scripts rely on them.

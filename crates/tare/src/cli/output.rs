@@ -11,16 +11,39 @@ use super::{Exit, Failed};
 use crate::cx::files;
 use crate::report::{
     self,
-    terminal::{harmless, plain},
+    terminal::{harmless, plain, steers},
 };
 
 /// Writes what a person reads to standard output, in letters that the locale has.
 pub fn text(text: &str) -> io::Result<()> {
-    data(&readable(text))
+    written(&readable(text))
 }
 
-/// Writes data to standard output, as it is.
+/// Writes data to standard output, as it is. A terminal is not to be steered by it; in JSON it means the same.
 pub fn data(text: &str) -> io::Result<()> {
+    if is_terminal() {
+        written(&visible(text))
+    } else {
+        written(text)
+    }
+}
+
+/// With what could steer a terminal as JSON writes it.
+fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if steers(letter) && !matches!(letter, '\n' | '\t') {
+            for unit in letter.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        } else {
+            out.push(letter);
+        }
+    }
+    out
+}
+
+fn written(text: &str) -> io::Result<()> {
     let mut stdout = anstream::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
@@ -75,8 +98,12 @@ pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Tells the reader something on standard error.
+/// Tells the reader something on standard error, where names and texts from anywhere may stand in it.
 pub fn tell(text: &str) {
+    drawn(&printable(text));
+}
+
+fn drawn(text: &str) {
     // Nobody is left to be told that standard error is closed.
     let _ = writeln!(anstream::stderr().lock(), "{}", readable(text));
 }
@@ -85,7 +112,7 @@ pub fn tell(text: &str) {
 pub fn usage(told: &clap::Error) {
     let drawn = told.render().ansi().to_string();
     if told.use_stderr() {
-        tell(drawn.trim_end());
+        self::drawn(drawn.trim_end());
     } else {
         // Nobody is left to be told that standard output is closed.
         let _ = text(&drawn);
@@ -208,6 +235,16 @@ mod tests {
     fn text_from_elsewhere_cannot_steer_the_terminal() {
         assert_eq!(printable("a\u{1b}[31mb\u{7}"), "a\\u{1b}[31mb\\u{7}");
         assert_eq!(printable("a\nb\u{202e}c"), "a\nb\\u{202e}c");
+    }
+
+    #[test]
+    fn json_for_a_terminal_means_what_it_did() {
+        let text = "a\u{202e}b\u{9b}c\u{e0041}\"\n";
+        let json = serde_json::to_string(&[text]).unwrap();
+        let shown = visible(&json);
+        assert!(!shown.chars().any(steers), "{shown}");
+        assert_eq!(serde_json::from_str::<Vec<String>>(&shown).unwrap(), [text]);
+        assert_eq!(visible("a\n\tb"), "a\n\tb");
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl<'a> Subject<'a> {
             "it does not do its work while what is yours is read-only; once more with copies that it may write to",
         );
         for line in copied {
-            output::tell(&output::printable(&line.now));
+            output::tell(&line.now);
             own.told.retain(|told| Some(told) != line.before.as_ref());
             own.told.push(line.now);
         }
@@ -161,7 +161,9 @@ impl Question<'_> {
             _ => self.command,
         };
         let mut own = own;
-        if !command.is_empty() {
+        if command.is_empty() {
+            may_run_twice(&own, self.subject.shares)?;
+        } else {
             own.forget_entry();
         }
         let call = call(&own, command);
@@ -191,12 +193,12 @@ impl Question<'_> {
             own: None,
         };
         for line in &own.told {
-            output::tell(&output::printable(line));
+            output::tell(line);
         }
         let (inside, (asks, first)) = self.subject.looked(&cx, found, &mut ask, &mut own)?;
         let mut lines = vec![baseline::told(&asks)];
         lines.extend(own.told.iter().cloned());
-        output::tell(&output::printable(&lines[0]));
+        output::tell(&lines[0]);
         ask.carried = lines;
         ask.own = Some(asks.clone());
         output::tell(&at_first_look(&asks, &first, &inside));
@@ -204,6 +206,18 @@ impl Question<'_> {
             output::tell(&format!("note: {}", output::printable(remark)));
         }
         Ok((ask, first))
+    }
+}
+
+/// Refuses the container's own command where a copy of it would stand in for the original, unless that was asked for.
+fn may_run_twice(own: &Own, shares: Shares) -> Result<(), Failed> {
+    match &own.answers {
+        Some(why) if shares != Shares::Shared => Err(Failed::new(
+            Exit::Usage,
+            format!("the command of `{}` is not run beside it: {why}", own.name),
+        )
+        .hint("name another command, behind `--`; or stop the original, and `--share-writable` runs it all the same")),
+        _ => Ok(()),
     }
 }
 

@@ -320,8 +320,8 @@ fn head(stored: StoredRun) -> RunHead {
         whole_trials: stored
             .remarks
             .into_iter()
+            .filter(Remark::is_of_whole_trials)
             .map(|remark| remark.text)
-            .filter(|text| text.contains(Remark::WHOLE_TRIALS))
             .collect(),
         study: stored.study,
     }

@@ -14,7 +14,7 @@ use super::home::Place;
 use super::progress::{self, Progress};
 use super::proof::{self, Proof};
 use super::session::{self, Session, host_facts};
-use super::{Exit, Failed, output, recount};
+use super::{Exit, Failed, output, recount, trusted};
 use crate::analyze::PrecisionRule;
 use crate::config::{self, Adjustments, given, units};
 use crate::cx::{begun, files};
@@ -415,12 +415,12 @@ fn resumed(store: &Store, text: &str, is_trusted: bool) -> Result<Resumed, Faile
     let stored = store.run_without_records(&run)?;
     let state = Place::state_folder()?;
     let is_own = begun::is_noted(&state, &run, &stored.plan_sha256)?;
+    if !is_own {
+        trusted::check_size(&stored.study)?;
+    }
     if !is_trusted && !is_own {
-        return Err(Failed::new(
-            Exit::Usage,
-            format!("run {run} was not begun here, and to go on with it runs the commands that its study names"),
-        )
-        .hint(format!(
+        let what = format!("run {run} was not begun here, and to go on with it");
+        return Err(trusted::refusal(&what, &stored.study).hint(format!(
             "`tare show {run} --json` shows the study; `--trust` goes on with it all the same"
         )));
     }

@@ -131,9 +131,12 @@ const MOST_LISTED: usize = 500;
 /// More runs than this are not looked through for one metric: each is derived again from its raw output.
 const MOST_OVER_TIME: usize = 60;
 
-/// What was derived already, for the histories of metrics: what a run is called and how many trials it had, and its
+/// More runs than this are not kept derived.
+const MOST_DERIVED: usize = 4 * MOST_OVER_TIME;
+
+/// What was derived already, for the histories of metrics: by what a run is called, how many trials it had, and its
 /// dossier without what is large and no history tells.
-type Derived = BTreeMap<(String, u32), Rc<Dossier>>;
+type Derived = BTreeMap<String, (u32, Rc<Dossier>)>;
 
 /// The pages of a store.
 struct Pages {
@@ -230,8 +233,10 @@ impl Pages {
 
     /// The dossier of a run, derived once for as many trials as it has.
     fn derived(&self, store: &Store, line: &RunLine) -> Result<Rc<Dossier>, Failed> {
-        let key = (line.id.to_string(), line.n_trials);
-        if let Some(known) = self.derived.borrow().get(&key) {
+        let name = line.id.to_string();
+        if let Some((n_trials, known)) = self.derived.borrow().get(&name)
+            && *n_trials == line.n_trials
+        {
             return Ok(Rc::clone(known));
         }
         let mut dossier = recount::dossier(store, &line.id)?;
@@ -240,7 +245,11 @@ impl Pages {
         }
         let dossier = Rc::new(dossier);
         let mut all = self.derived.borrow_mut();
-        all.insert(key, Rc::clone(&dossier));
+        all.insert(name, (line.n_trials, Rc::clone(&dossier)));
+        while all.len() > MOST_DERIVED {
+            // Names begin with the time: the oldest run.
+            all.pop_first();
+        }
         Ok(dossier)
     }
 }

@@ -1,6 +1,6 @@
 //! What a command that starts environments holds: the run's name and folder, the agents, the wish to stop.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tare_model::RunId;
@@ -52,15 +52,7 @@ impl Session {
         let store = place.store_file()?;
         let clock = SystemClock::default();
         let run = run.unwrap_or_else(|| new_run(&clock));
-        let owner = Owner::acquire(&state, &run)?;
-        let agents = match Agents::locate(place.agent.as_deref(), owner.folder()) {
-            Ok(agents) => agents,
-            Err(error) => {
-                // Nothing was started: a folder would only look like a run that was killed.
-                owner.remove()?;
-                return Err(no_agent(error));
-            }
-        };
+        let (owner, agents) = owned(place, &state, &run)?;
         let cancel = Cancel::new();
         let wish = cancel.clone();
         // A second handler in one process is refused; then the first one still works.
@@ -94,9 +86,9 @@ impl Session {
 
     /// Goes on under a new run's name, with a folder of its own.
     pub(super) fn renew(&mut self, place: &Place) -> Result<(), Failed> {
-        let owner = Owner::acquire(&Place::state_folder()?, &new_run(&self.clock))?;
         // The agents lie in the run's folder.
-        self.agents = Agents::locate(place.agent.as_deref(), owner.folder()).map_err(no_agent)?;
+        let (owner, agents) = owned(place, &Place::state_folder()?, &new_run(&self.clock))?;
+        self.agents = agents;
         let old = std::mem::replace(&mut self.owner, owner);
         self.earlier.push(old);
         Ok(())
@@ -159,6 +151,19 @@ impl Session {
             first = first.and(owner.remove());
         }
         Ok(first?)
+    }
+}
+
+/// A run's folder with the agents in it; none is left where there are no agents.
+fn owned(place: &Place, state: &Path, run: &RunId) -> Result<(Owner, Agents), Failed> {
+    let owner = Owner::acquire(state, run)?;
+    match Agents::locate(place.agent.as_deref(), owner.folder()) {
+        Ok(agents) => Ok((owner, agents)),
+        Err(error) => {
+            // Nothing was started: a folder would only look like a run that was killed.
+            owner.remove()?;
+            Err(no_agent(error))
+        }
     }
 }
 
@@ -240,4 +245,21 @@ pub(super) fn host_facts() -> Facts {
         ),
         (fact::HOST_CPUS.to_owned(), cpus),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_folder_is_left_of_a_run_that_finds_no_agent() {
+        let state = tempfile::tempdir().unwrap();
+        let place = Place {
+            agent: Some(state.path().join("no-agent")),
+            store: None,
+        };
+        let run = RunId::new("r1").unwrap();
+        assert!(owned(&place, state.path(), &run).is_err());
+        assert!(!crate::cx::owner::folder(state.path(), &run).exists());
+    }
 }

@@ -125,9 +125,8 @@ impl Why {
             }
             (_, driver) => (driver, named),
         };
-        if self.with_dependencies
-            && let Some(subject) = self.subject(named.as_deref(), &settings)
-        {
+        // To take it, containers are made that no arm removes.
+        if let Some(subject) = self.subject(named.as_deref(), &settings) {
             session.starts_beside(subject.driver);
         }
         let result = self
@@ -137,7 +136,7 @@ impl Why {
                 if let Some(cut_ns) = cut_off::decided(&ask, &first, runner.left_ns(&ask)) {
                     first.cut_ns = Some(cut_ns);
                     let line = cut_off::told(&ask, &first, cut_ns);
-                    output::tell(&output::printable(&line));
+                    output::tell(&line);
                     ask.carried.push(line);
                 }
                 let measured = answer(&ask, &first, &mut runner, self)?;
@@ -159,12 +158,7 @@ impl Why {
             Ok(mut measured) => {
                 measured.left_behind.extend(beside);
                 let outcome = self.write(&measured);
-                for line in &measured.left_behind {
-                    output::tell(&format!(
-                        "left behind: {}; `tare clean` tries again",
-                        output::printable(line)
-                    ));
-                }
+                left_behind(&measured.left_behind);
                 if measured.left_behind.is_empty() {
                     session.end()?;
                 }
@@ -183,6 +177,7 @@ impl Why {
                 if !failed.may_have_left && beside.is_empty() {
                     session.end()?;
                 }
+                left_behind(&beside);
                 Err(failed)
             }
         }
@@ -398,7 +393,7 @@ impl Why {
             own: None,
         };
         for line in ask.carried.iter().filter(|line| line.starts_with("NOT ")) {
-            output::tell(&output::printable(line));
+            output::tell(line);
         }
         let first = why::calibrate::look(&cx, &ask, &ask.settings, None)?;
         output::tell(&format!(
@@ -493,6 +488,13 @@ fn closer(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Measu
 fn costs(measured: &Measured) -> bool {
     let why = measured.dossier.why.as_ref();
     why.is_some_and(|why| matches!(why.outcome, WhyOutcome::Cost | WhyOutcome::StartUp))
+}
+
+/// Tells what could not be removed.
+fn left_behind(lines: &[String]) {
+    for line in lines {
+        output::tell(&format!("left behind: {line}; `tare clean` tries again"));
+    }
 }
 
 /// What is said where the budget holds no six blocks.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,9 +10,14 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use super::arriving::Arriving;
+use super::aside;
 #[cfg(unix)]
 use super::patient::Patient;
 use super::{Cancel, vars};
+
+mod error;
+
+pub use error::CommandError;
 
 /// A program with its arguments and additions to its environment. Never goes through a shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,39 +130,6 @@ pub struct Finished {
     pub stderr: Vec<u8>,
 }
 
-/// Why a command could not be run.
-#[derive(Debug, thiserror::Error)]
-pub enum CommandError {
-    /// There is no such program.
-    #[error("`{program}` is not installed or not on PATH")]
-    Missing {
-        /// The program.
-        program: String,
-    },
-    /// It may not be started, or its pipes failed.
-    #[error("cannot run `{command}`: {source}")]
-    Io {
-        /// The whole command.
-        command: String,
-        /// The system's reason.
-        source: std::io::Error,
-    },
-    /// It printed more than anybody asked for and was killed.
-    #[error("`{command}` printed more than {} MiB and was killed", OUTPUT_LIMIT >> 20)]
-    TooMuch {
-        /// The whole command.
-        command: String,
-    },
-    /// It did not end in time and was killed.
-    #[error("`{command}` did not end within {} s and was killed", limit.as_secs_f64())]
-    Timeout {
-        /// The whole command.
-        command: String,
-        /// The limit.
-        limit: Duration,
-    },
-}
-
 /// A program that is running with its standard input and output as pipes. Killed and reaped when dropped.
 pub trait Running: Send {
     /// Its standard input; `Some` once.
@@ -249,10 +221,13 @@ fn start(command: &CommandLine) -> Result<Child, CommandError> {
 const OUTPUT_LIMIT: usize = 64 << 20;
 
 /// Reads a stream on a thread of its own, to its end or a little beyond what it may have; then `is_over` is set.
-fn drain(stream: impl Read + Send + 'static, is_over: &Arc<AtomicBool>) -> mpsc::Receiver<Vec<u8>> {
+fn drain(
+    stream: impl Read + Send + 'static,
+    is_over: &Arc<AtomicBool>,
+) -> io::Result<mpsc::Receiver<Vec<u8>>> {
     let (sender, receiver) = mpsc::channel();
     let is_over = is_over.clone();
-    std::thread::spawn(move || {
+    aside(move || {
         let mut bytes = Vec::new();
         // An error ends the stream as its end does: what arrived before it is kept.
         let _ = stream.take(OUTPUT_LIMIT as u64 + 1).read_to_end(&mut bytes);
@@ -260,8 +235,33 @@ fn drain(stream: impl Read + Send + 'static, is_over: &Arc<AtomicBool>) -> mpsc:
             is_over.store(true, Ordering::Release);
         }
         let _ = sender.send(bytes);
-    });
-    receiver
+    })?;
+    Ok(receiver)
+}
+
+/// What a program writes to both of its streams, each as it comes.
+type Streams = [Option<mpsc::Receiver<Vec<u8>>>; 2];
+
+/// Reads both streams of a program and gives it its input, beside each other: it may wait for any of them.
+fn attended(child: &mut Child, input: &[u8], is_over: &Arc<AtomicBool>) -> io::Result<Streams> {
+    let stdout = child.stdout.take().map(|stream| drain(stream, is_over));
+    let stderr = child.stderr.take().map(|stream| drain(stream, is_over));
+    if let Some(mut stdin) = child.stdin.take() {
+        let input = input.to_owned();
+        // A program that does not read its input is no error; it closes the pipe.
+        aside(move || drop(stdin.write_all(&input)))?;
+    }
+    Ok([stdout.transpose()?, stderr.transpose()?])
+}
+
+/// The error that a program cannot be attended to, which is ended for that.
+fn unattended(child: &mut Child, command: &CommandLine, source: io::Error) -> CommandError {
+    let _ = child.kill();
+    let _ = child.wait();
+    CommandError::Io {
+        command: command.to_string(),
+        source,
+    }
 }
 
 /// Polls for the child's end, in steps that grow from 100 µs to 5 ms.
@@ -299,13 +299,8 @@ impl Exec for SystemExec {
     ) -> Result<Finished, CommandError> {
         let mut child = start(command)?;
         let is_over = Arc::new(AtomicBool::new(false));
-        let stdout = child.stdout.take().map(|stream| drain(stream, &is_over));
-        let stderr = child.stderr.take().map(|stream| drain(stream, &is_over));
-        if let Some(mut stdin) = child.stdin.take() {
-            let input = input.to_owned();
-            // A program that does not read its input is no error; it closes the pipe.
-            std::thread::spawn(move || stdin.write_all(&input));
-        }
+        let [stdout, stderr] = attended(&mut child, input, &is_over)
+            .map_err(|source| unattended(&mut child, command, source))?;
         let ended = wait_unless(&mut child, limit, &is_over);
         let status = match ended {
             Ok(Some(status)) => status,
@@ -355,7 +350,7 @@ impl Exec for SystemExec {
         if let Some(mut stderr) = child.stderr.take() {
             let tail = tail.clone();
             let is_read = is_read.clone();
-            std::thread::spawn(move || {
+            let attended = aside(move || {
                 let mut buffer = [0u8; 1024];
                 while let Ok(count @ 1..) = stderr.read(&mut buffer) {
                     let Ok(mut tail) = tail.lock() else { return };
@@ -365,6 +360,7 @@ impl Exec for SystemExec {
                 }
                 is_read.store(true, Ordering::Release);
             });
+            attended.map_err(|source| unattended(&mut child, command, source))?;
         }
         Ok(Box::new(SystemRunning {
             child,

@@ -9,19 +9,23 @@ use std::path::{Path, PathBuf};
 
 use tare_model::mountinfo::Mount;
 
+mod devices;
 #[cfg(unix)]
 mod own;
 #[cfg(not(unix))]
 #[path = "files/own_elsewhere.rs"]
 mod own;
+mod plain;
 mod taken;
 #[cfg(unix)]
 mod tree;
 mod unpacked;
 
+pub use devices::is_disk;
 pub use own::{
     NotOwn, check_folder, create_folder, let_read, let_through, open_anybodys, open_file, own_uid,
 };
+pub use plain::{head, read_plain};
 pub use taken::taken_bytes;
 pub use unpacked::unpack;
 
@@ -280,10 +284,24 @@ pub fn remove_folder_keeping(path: &Path, last: Option<&str>) -> Result<(), File
 /// Where something is mounted on this folder or in it, if anything is.
 pub fn mounted_in(folder: &Path) -> Option<String> {
     let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-    // A mount point may have any letters.
+    Mount::within(&folder, &mounts()).map(|mount| mount.point)
+}
+
+/// Whether something is mounted in this folder, deeper than on it itself.
+pub fn has_mounts_below(folder: &Path) -> bool {
+    let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    Mount::all(&mounts()).any(|mount| mount.is_below(&folder))
+}
+
+/// Whether something is mounted on this very path, which has no links.
+pub fn is_mounted(path: &Path) -> bool {
+    Mount::all(&mounts()).any(|mount| Path::new(&mount.point) == path)
+}
+
+/// The table of mounts. A mount point may have any letters.
+fn mounts() -> String {
     let mounts = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
-    let mounts = String::from_utf8_lossy(&mounts);
-    Mount::within(&folder, &mounts).map(|mount| mount.point)
+    String::from_utf8_lossy(&mounts).into_owned()
 }
 
 /// What a path is, without following a link.
@@ -400,17 +418,6 @@ fn is_network(kind: u32) -> bool {
             | 0x7461_636f
             | 0x0116_1970
     )
-}
-
-/// The first bytes of a file, at most `length`.
-pub fn head(path: &Path, length: usize) -> Result<Vec<u8>, FileError> {
-    use std::io::Read;
-    let file = std::fs::File::open(path).map_err(error("open", path))?;
-    let mut bytes = Vec::new();
-    file.take(length as u64)
-        .read_to_end(&mut bytes)
-        .map_err(error("read", path))?;
-    Ok(bytes)
 }
 
 /// The names of what is in a folder; a name that is not UTF-8 is left out, for Tare makes none.

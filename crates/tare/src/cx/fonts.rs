@@ -18,6 +18,8 @@ const FAMILIES: &[[&str; 2]] = &[
     ["arial.ttf", "arialbd.ttf"],
     ["segoeui.ttf", "segoeuib.ttf"],
 ];
+/// No face of a family is as large.
+const LARGEST: u64 = 64 << 20;
 /// Folders of fonts hold one another; deeper than this none is looked for.
 const DEEPEST: usize = 5;
 
@@ -31,7 +33,7 @@ fn folders() -> Vec<PathBuf> {
         "C:\\Windows\\Fonts",
     ];
     let own = [".local/share/fonts", ".fonts", "Library/Fonts"];
-    let home = vars::text("HOME").map(PathBuf::from);
+    let home = vars::home();
     let own = own
         .iter()
         .filter_map(|folder| Some(home.as_ref()?.join(folder)));
@@ -62,7 +64,7 @@ fn faces_in(folders: &[PathBuf]) -> Vec<Vec<u8>> {
     };
     chosen
         .into_iter()
-        .filter_map(|path| files::read(path).ok())
+        .filter_map(|path| files::read_plain(path, LARGEST).ok())
         .collect()
 }
 

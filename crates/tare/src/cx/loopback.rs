@@ -82,8 +82,8 @@ pub fn serve(
             if n_open.get() >= MOST {
                 continue;
             }
-            n_open.set(n_open.get() + 1);
-            let (answer, n_open) = (Rc::clone(&answer), Rc::clone(&n_open));
+            let open = Open::of(&n_open);
+            let answer = Rc::clone(&answer);
             tokio::task::spawn_local(async move {
                 let service = service_fn(move |request: hyper::Request<Incoming>| {
                     let answered = answer(address, &question(&request));
@@ -94,10 +94,26 @@ pub fn serve(
                     .header_read_timeout(PATIENCE)
                     .serve_connection(TokioIo::new(stream), service)
                     .await;
-                n_open.set(n_open.get() - 1);
+                drop(open);
             });
         }
     })
+}
+
+/// A connection among those that are open, however it ends: also when its answer panics.
+struct Open(Rc<Cell<usize>>);
+
+impl Open {
+    fn of(all: &Rc<Cell<usize>>) -> Self {
+        all.set(all.get() + 1);
+        Self(Rc::clone(all))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
 }
 
 fn question(request: &hyper::Request<Incoming>) -> Question {

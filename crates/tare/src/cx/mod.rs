@@ -12,6 +12,7 @@ use tare_model::RunId;
 
 pub mod agent;
 pub mod arriving;
+mod aside;
 pub mod begun;
 pub mod cancel;
 pub mod clock;
@@ -34,6 +35,7 @@ pub mod turn_page;
 pub mod vars;
 
 pub use agent::{AgentBinary, AgentError, Agents};
+pub(crate) use aside::aside;
 pub use cancel::Cancel;
 pub use clock::{Clock, SystemClock};
 pub use exec::{CommandError, CommandLine, Exec, Finished, Running, SystemExec};

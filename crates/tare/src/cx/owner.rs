@@ -221,7 +221,9 @@ fn mark(folder: &Path) -> Result<File, OwnerError> {
         name == LOCK && is_file && text().is_ok_and(|text| MARK.as_bytes().starts_with(&text))
     };
     let is_folder = matches!(files::kind(folder)?, files::Kind::Folder { .. });
-    if !is_folder || !files::names(folder)?.iter().all(is_begun) {
+    // A name that is no text is somebody else's too.
+    let is_empty = || files::every_name(folder).is_ok_and(|names| names.iter().all(is_begun));
+    if !is_folder || !is_empty() {
         return Err(OwnerError::NotTares(folder.to_owned()));
     }
     let mut file = files::open_file(&path, true)?.expect("it is made where there is none");

@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::aside;
 use super::exec::{CommandLine, Exec, Running, SystemExec};
 
 /// How long a program may take to end after its connection has.
@@ -67,7 +68,7 @@ impl Relay {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
         let is_over = Arc::new(AtomicBool::new(false));
         let shared = Arc::new(Shared::default());
-        let accepting = std::thread::spawn({
+        let accepting = std::thread::Builder::new().spawn({
             let (is_over, shared) = (Arc::clone(&is_over), Arc::clone(&shared));
             move || {
                 for connection in listener.incoming() {
@@ -79,7 +80,7 @@ impl Relay {
                     }
                 }
             }
-        });
+        })?;
         Ok(Self {
             path,
             is_over,
@@ -134,12 +135,13 @@ impl Shared {
         };
         let program = Arc::new(Mutex::new(running));
         locked(&self.programs).push(Arc::clone(&program));
-        std::thread::spawn(move || {
+        // Where there is no thread to be had the connection just ends.
+        let _ = aside(move || {
             // Ends with the client's half, and closes the program's input then.
             let _ = copy(from_client, stdin);
         });
         let shared = Arc::clone(self);
-        std::thread::spawn(move || {
+        let _ = aside(move || {
             let _ = copy(stdout, &connection);
             shared.note_end(&program);
             let _ = connection.shutdown(Shutdown::Both);

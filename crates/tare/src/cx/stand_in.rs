@@ -70,7 +70,7 @@ impl StandIn {
         let is_over = Arc::new(AtomicBool::new(false));
         let heard = Arc::new(Mutex::new(Vec::new()));
         let (over, notes) = (Arc::clone(&is_over), Arc::clone(&heard));
-        let accepting = std::thread::spawn(move || {
+        let accepting = std::thread::Builder::new().spawn(move || {
             for stream in listener.incoming() {
                 if over.load(Ordering::SeqCst) {
                     return;
@@ -78,7 +78,7 @@ impl StandIn {
                 // A client that says nothing sensible is not answered; it says so itself.
                 let _ = stream.and_then(|stream| attend(stream, &notes, &answer));
             }
-        });
+        })?;
         Ok(Self {
             path,
             is_over,

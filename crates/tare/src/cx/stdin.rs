@@ -9,6 +9,8 @@ use std::io::{self, IsTerminal, Read};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use super::aside;
+
 /// How long a pipe may be silent before its first byte.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// More than this is not kept.
@@ -53,7 +55,7 @@ pub fn read() -> io::Result<Input> {
     }
     let (first, news) = mpsc::channel();
     let (done, all) = mpsc::channel();
-    std::thread::spawn(move || {
+    aside(move || {
         let mut byte = [0u8; 1];
         let begun = io::stdin().lock().read(&mut byte);
         let begun = begun.map(|count| byte[..count].to_vec());
@@ -63,7 +65,7 @@ pub fn read() -> io::Result<Input> {
         if !head.is_empty() {
             let _ = done.send(whole(head.as_slice().chain(io::stdin().lock())));
         }
-    });
+    })?;
     match news.recv_timeout(PATIENCE) {
         Err(_) => Ok(Input::Silent),
         Ok(Err(error)) => Err(error),

@@ -19,7 +19,7 @@ use tare_model::wire::{FrameError, Reply, Request, read_frame, write_frame};
 use super::{Channel, ChannelError, text};
 use crate::cx::arriving::Arriving;
 use crate::cx::processor::{self, Stay};
-use crate::cx::{Cancel, Running};
+use crate::cx::{Cancel, Running, aside};
 
 /// How long an agent may read nothing of a request that its pipe has no room for.
 pub(super) const SEND_LIMIT: Duration = Duration::from_secs(10);
@@ -61,7 +61,8 @@ impl StreamChannel {
     /// Takes over both streams; a thread reads the second and ends with it.
     pub fn new(writer: Box<dyn Write + Send>, mut reader: Box<dyn Read + Send>) -> Self {
         let (sender, replies) = mpsc::sync_channel(QUEUED_REPLIES);
-        std::thread::spawn(move || {
+        // Without a thread there is nobody who sends, as at the stream's end.
+        let _ = aside(move || {
             loop {
                 let reply = read_frame::<Reply>(&mut reader);
                 let is_last = reply.is_err();

@@ -63,7 +63,8 @@ pub(super) fn release_here(cx: &Context<'_>) -> Option<DockerRelease> {
     if !matches!(endpoint, Endpoint::Socket(_)) {
         return None;
     }
-    let api = Api::connect(endpoint, cx.scratch, DETECT_LIMIT).ok()?;
+    let named = (DOCKER.named(), endpoint);
+    let api = Api::connect(named, cx.scratch, DETECT_LIMIT).ok()?;
     let what = "tell its version";
     let version = api.call(what, DETECT_LIMIT, api.client.version()).ok()?;
     let mut components = version.components.into_iter().flatten();
@@ -110,7 +111,7 @@ impl Docker {
 
     fn connect(&self, cx: &Context<'_>, limit: Duration) -> Result<Api, EnvError> {
         let endpoint = self.endpoint()?;
-        Api::connect(endpoint.clone(), cx.scratch, limit)
+        Api::connect((self.named(), endpoint.clone()), cx.scratch, limit)
             .map_err(|reason| self.placed(unreachable(cx, &endpoint, reason, limit)))
     }
 
@@ -345,7 +346,7 @@ impl Driver for Docker {
     }
 
     /// Every place on record must be swept. Elsewhere the run has made nothing; the usual engine is looked at all the
-    /// same where it answers.
+    /// same, unless there is none, or none that this user may use.
     fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
         let mut removed = Vec::new();
         let mut trouble = None;
@@ -378,7 +379,11 @@ impl Driver for Docker {
             }
         }
         if !looked_at.contains(&self.named()) {
-            removed.extend(self.sweep_engine(cx, run).unwrap_or_default());
+            match self.sweep_engine(cx, run) {
+                Ok(lines) => removed.extend(lines),
+                Err(EnvError::Absent { .. } | EnvError::Denied { .. }) => {}
+                Err(error) => trouble = trouble.or(Some(error)),
+            }
         }
         trouble.map_or(Ok(removed), Err)
     }

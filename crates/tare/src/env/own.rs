@@ -22,7 +22,11 @@ use crate::cx::files;
 pub(in crate::env) mod command;
 pub(in crate::env) mod fields;
 pub(in crate::env) mod like;
+pub(in crate::env) mod machine;
+pub(in crate::env) mod reach;
+pub(in crate::env) mod share;
 pub(in crate::env) mod shared;
+mod sockets;
 
 /// The setting of arms that are like something of the user's: the file in which it is kept, or its name.
 pub const LIKE: &str = "like";
@@ -112,6 +116,8 @@ pub struct Own {
     /// The settings of an arm that is the running container itself, where that is asked about; the others are those
     /// of a copy.
     pub inside: Option<Params>,
+    /// Why a copy is not to run the container's own command, if it is not.
+    pub answers: Option<String>,
 }
 
 /// Adds to a change of the command what an arm leaves out of it that does without these differences; `of_command` says

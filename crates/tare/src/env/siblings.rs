@@ -16,7 +16,7 @@ use tare_model::launch::{RUN_VARIABLE, SiblingLink};
 
 use super::channel::{LAST_WORDS_LIMIT, wait_for_last_words};
 use super::{ChannelError, EnvError};
-use crate::cx::{CONTROL_LIMIT, Context, Running};
+use crate::cx::{CONTROL_LIMIT, Context, Running, aside};
 
 /// How many instances one network takes.
 const PLACES: u8 = 254;
@@ -88,7 +88,8 @@ impl Hub {
             return Err(ChannelError::Closed("it has no pipes".to_owned()).into());
         };
         let (sender, receiver) = mpsc::channel();
-        std::thread::spawn(move || {
+        // Without a thread the word is not heard.
+        let _ = aside(move || {
             let mut line = String::new();
             // Whatever goes wrong, the word is not said.
             let _ = BufReader::new(output).read_line(&mut line);

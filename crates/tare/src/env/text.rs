@@ -41,6 +41,15 @@ pub(super) fn and_cleanup(first: EnvError, cleanup: Result<(), EnvError>) -> Env
     }
 }
 
+/// That all went well with something of ours until it was to be removed.
+pub(super) fn not_removed(name: &str, error: EnvError) -> EnvError {
+    let first = EnvError::Refused {
+        what: format!("`{name}`, which was only looked at"),
+        answer: "it is still there".to_owned(),
+    };
+    and_cleanup(first, Err(error))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -18,6 +18,10 @@ mod duration;
 
 pub use duration::expected_ns;
 
+/// The most arms and trials of a study that came from elsewhere: others cannot be planned in a time that anybody waits.
+const MOST_ARMS: usize = 256;
+const MOST_TRIALS: usize = 1 << 27;
+
 /// The plan of a study.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -48,6 +52,15 @@ impl Plan {
         };
         plan.sha256 = plan.hash();
         plan
+    }
+
+    /// Whether a study is small enough to be planned, and has something to plan.
+    pub fn fits(study: &Study) -> bool {
+        let (arms, workloads) = (study.arms.len(), study.workloads.len());
+        let trials = arms
+            .saturating_mul(workloads)
+            .saturating_mul(study.blocks_max as usize);
+        (1..=MOST_ARMS).contains(&arms) && workloads > 0 && trials <= MOST_TRIALS
     }
 
     /// The study.

@@ -220,6 +220,8 @@ fn escaped(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
+            // What stands between is not shown, and keeps those from being called who are named so.
+            '@' => out.push_str("@<!-- -->"),
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '$' => {
                 out.push('\\');
                 out.push(letter);
@@ -244,5 +246,6 @@ mod tests {
             text.contains("a\\|b") && text.contains("\\u{202e}"),
             "{text}"
         );
+        assert_eq!(escaped("@everyone"), "@<!-- -->everyone");
     }
 }

@@ -49,10 +49,10 @@ impl Session<'_> {
                 self.recipes[workload] = Recipe::Probe(call.to_probe());
                 Ok(())
             }
-            Some(Err((arm, why))) => Ok(self.say(format!(
-                "`{id}` is {} in `{arm}` it {why}",
-                Remark::WHOLE_TRIALS
-            ))?),
+            Some(Err((arm, why))) => {
+                let why = format!("in `{arm}` it {why}");
+                Ok(self.say(Remark::of_whole_trials(Some(&id), &why))?)
+            }
             // Its trials will tell what is wrong with it.
             None => Ok(()),
         }

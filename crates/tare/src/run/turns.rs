@@ -59,10 +59,8 @@ impl Session<'_> {
             return Ok(());
         };
         self.turns.are_taken = false;
-        Ok(self.say(format!(
-            "every workload is {} `{id}` {why}",
-            Remark::WHOLE_TRIALS
-        ))?)
+        let why = format!("`{id}` {why}");
+        Ok(self.say(Remark::of_whole_trials(None, &why))?)
     }
 
     /// Whether this workload takes turns.

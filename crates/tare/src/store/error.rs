@@ -68,6 +68,14 @@ pub enum StoreError {
         /// What is wrong.
         problem: String,
     },
+    /// It holds what Tare has not put there and SQLite would carry out.
+    #[error("the store `{}` holds the {what}, which is none of Tare's", path.display())]
+    Foreign {
+        /// The store.
+        path: PathBuf,
+        /// The kind and the name.
+        what: String,
+    },
     /// The file is something else.
     #[error("`{}` is not a store of Tare", .0.display())]
     NotAStore(PathBuf),
@@ -135,6 +143,9 @@ impl StoreError {
             Self::Locked(_) => "try again when it is done",
             Self::InUse { .. } => "wait for it to end, or use another file with `--store FILE`",
             Self::Corrupt { .. } => "keep a copy, and go on with another file with `--store FILE`",
+            Self::Foreign { .. } => {
+                "views and triggers of your own belong into another file, which ATTACHes this one; a store that was sent with them is not to be trusted"
+            }
             Self::NotAStore(_) => "name another file with `--store FILE`",
             Self::NoSuchRun {
                 near: Some(near), ..
@@ -186,6 +197,11 @@ pub(super) fn classify(path: &Path, action: &'static str, error: &rusqlite::Erro
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::Locked(path),
             ErrorCode::NotADatabase => StoreError::NotAStore(path),
             ErrorCode::DatabaseCorrupt => StoreError::Corrupt { path, problem },
+            ErrorCode::OperationInterrupted => StoreError::Corrupt {
+                path,
+                problem: "reading it takes more steps than a file of its length can hold"
+                    .to_owned(),
+            },
             _ => StoreError::Io {
                 action,
                 path,

@@ -43,7 +43,7 @@ impl Store {
         let opened = || -> Result<Connection, SetUp> {
             let mut connection = Connection::open_in_memory()?;
             connection.deserialize_read_exact(MAIN_DB, bytes, bytes.len(), true)?;
-            Self::set_up_to_read(connection, from)
+            Self::set_up_to_read(connection, from, bytes.len() as u64)
         };
         let connection = opened().map_err(|error| error.told(from))?;
         Ok(Self::over(connection, from))

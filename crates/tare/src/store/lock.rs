@@ -52,14 +52,40 @@ impl RunLock {
     }
 }
 
-/// Whether the process that wrote its id into the lock last is there. Asks without locking: a lock held for a moment
-/// could turn away a run that begins in it.
-pub(super) fn is_held_by_one_that_lives(store: &Path) -> bool {
-    let Ok(mut file) = File::open(lock_path(store)) else {
+/// Whether the lock is held, as the kernel lists it. Asks without locking: a lock held for a moment could turn away a
+/// run that begins in it. Not known where there is no such list.
+pub(super) fn is_held(store: &Path) -> bool {
+    let Ok(Some(mut file)) = files::open_anybodys(&lock_path(store), false) else {
         return false;
     };
-    let process = |pid: u32| Path::new("/proc").join(pid.to_string());
-    holder(&mut file).is_some_and(|pid| process(pid).exists())
+    let locks = files::read_text(Path::new("/proc/locks")).unwrap_or_default();
+    let number = file_number(&file);
+    let pid = holder(&mut file);
+    pid.zip(number)
+        .is_some_and(|(pid, number)| has_lock(&locks, pid, number))
+}
+
+/// Whether a process holds a lock of a whole file of this number: `1: FLOCK  ADVISORY  WRITE 1234 fe:00:56789 0 EOF`. The
+/// device is that of the file system below, which may be another than the file says it lies on.
+fn has_lock(locks: &str, pid: u32, number: u64) -> bool {
+    locks.lines().any(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [_, "FLOCK", _, "WRITE", owner, place, ..] = words.as_slice() else {
+            return false;
+        };
+        let of_file = place.rsplit(':').next().and_then(|it| it.parse().ok());
+        owner.parse() == Ok(pid) && of_file == Some(number)
+    })
+}
+
+fn file_number(file: &File) -> Option<u64> {
+    #[cfg(unix)]
+    return std::os::unix::fs::MetadataExt::ino(&file.metadata().ok()?).into();
+    #[cfg(not(unix))]
+    {
+        let _ = file;
+        None
+    }
 }
 
 /// The process id in the file. Not readable on systems where a lock also keeps readers out.
@@ -68,4 +94,35 @@ fn holder(file: &mut File) -> Option<u32> {
     file.rewind().ok()?;
     file.take(16).read_to_string(&mut text).ok()?;
     text.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_its_owners_and_its_files() {
+        let locks = "1: FLOCK  ADVISORY  WRITE 1234 fe:00:56789 0 EOF\n\
+                     2: POSIX  ADVISORY  WRITE 77 fe:00:5 0 EOF\n\
+                     3: -> FLOCK  ADVISORY  WRITE 88 fe:00:56789 0 EOF\n";
+        assert!(has_lock(locks, 1234, 56789));
+        for (pid, number) in [(1234, 5), (77, 5), (88, 56789), (1, 1)] {
+            assert!(!has_lock(locks, pid, number), "{pid} {number}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn who_looks_sees_a_lock_while_it_is_held_and_follows_no_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().join("store.db");
+        assert!(!is_held(&store));
+        let lock = RunLock::take(&store).unwrap();
+        assert!(is_held(&store));
+        let other = folder.path().join("other.db");
+        std::os::unix::fs::symlink(lock_path(&store), lock_path(&other)).unwrap();
+        assert!(!is_held(&other));
+        drop(lock);
+        assert!(!is_held(&store));
+    }
 }

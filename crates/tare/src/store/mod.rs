@@ -94,7 +94,8 @@ impl Store {
         let opened = if length == 0 {
             empty()
         } else {
-            reading::open(path).and_then(|connection| Self::set_up_to_read(connection, path))
+            reading::open(path)
+                .and_then(|connection| Self::set_up_to_read(connection, path, length))
         };
         let connection = opened.map_err(|error| error.told(path))?;
         let store = Self::over(connection, path);
@@ -115,7 +116,12 @@ impl Store {
         }
     }
 
-    fn set_up_to_read(connection: Connection, path: &Path) -> Result<Connection, SetUp> {
+    fn set_up_to_read(
+        mut connection: Connection,
+        path: &Path,
+        length: u64,
+    ) -> Result<Connection, SetUp> {
+        reading::bound(&mut connection, length)?;
         let found = known_version(&connection, path)?;
         if found == 0 {
             return empty();
@@ -127,6 +133,9 @@ impl Store {
 
     fn set_up(connection: &mut Connection, path: &Path) -> Result<(), SetUp> {
         connection.busy_timeout(PATIENCE)?;
+        // It may be somebody else's until its run is taken up.
+        let length = std::fs::metadata(path).map_or(0, |found| found.len());
+        reading::bound(connection, length)?;
         known_version(connection, path)?;
         // The log's index is memory that its readers share, which those of two machines do not.
         let wanted = if files::is_of_other_machines(path) {
@@ -155,7 +164,7 @@ impl Store {
 
     /// Begins a run: takes the store for this process and stores the study and the plan's hash.
     pub fn begin(&mut self, start: &RunStart, plan: &Plan) -> Result<(), StoreError> {
-        let lock = RunLock::take(&self.path)?;
+        let lock = self.taken()?;
         let study = json(plan.study());
         let host = json(&start.host);
         let transaction = self
@@ -207,7 +216,7 @@ impl Store {
 
     /// Takes up a run again: takes the store for this process and begins a new session.
     pub fn resume(&mut self, run: &RunId, started_unix_ns: i64) -> Result<(), StoreError> {
-        let lock = RunLock::take(&self.path)?;
+        let lock = self.taken()?;
         let number = self.number(run)?;
         let written = (|| {
             let last: u32 = self.connection.query_row(
@@ -226,6 +235,14 @@ impl Store {
             _lock: lock,
         });
         Ok(())
+    }
+
+    /// Takes the store for this process, for as long as a run lasts.
+    fn taken(&mut self) -> Result<RunLock, StoreError> {
+        let lock = RunLock::take(&self.path)?;
+        reading::unbound(&mut self.connection)
+            .map_err(|error| classify(&self.path, "open", &error))?;
+        Ok(lock)
     }
 
     /// Stores trials that belong together: all of them, or, after `kill -9`, none.
@@ -411,6 +428,12 @@ fn known_version(connection: &Connection, path: &Path) -> Result<u32, SetUp> {
             path: path.to_owned(),
             found,
             known,
+        }));
+    }
+    if let Some(what) = schema::foreign(connection, found)? {
+        return Err(SetUp::Refused(StoreError::Foreign {
+            path: path.to_owned(),
+            what,
         }));
     }
     Ok(found)

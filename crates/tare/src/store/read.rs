@@ -133,11 +133,11 @@ impl Store {
     }
 
     /// Whether a run is being measured right now, as far as can be seen without taking its lock: it is the newest, has no
-    /// end, and the process that took the lock last is there. Where processes cannot be looked up, it is not.
+    /// end, and the store's lock is held. Where locks cannot be looked up, it is not.
     pub fn is_at_work(&self, run: &RunId) -> Result<bool, StoreError> {
         let newest = self.runs()?.into_iter().next();
         let is_open = newest.is_some_and(|line| line.id == *run && line.stopped_by.is_none());
-        Ok(is_open && super::lock::is_held_by_one_that_lives(&self.path))
+        Ok(is_open && super::lock::is_held(&self.path))
     }
 
     /// The newest run that did not end as its study said it should: interrupted, failed or killed.

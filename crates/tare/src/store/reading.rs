@@ -30,6 +30,41 @@ pub(super) fn has_log(path: &Path) -> bool {
     log_path(path).exists()
 }
 
+/// Steps of SQLite between two looks at how many there were.
+const STEPS_AT_ONCE: i32 = 1_000_000;
+/// Steps that any store may take, and those for each of its bytes: a row has hundreds of bytes, takes some fifty steps,
+/// and is read a few times.
+const STEPS: u64 = 100_000_000;
+const STEPS_A_BYTE: u64 = 500;
+
+/// Ends questions whose answers would be longer than a file of this length can hold: pages may name each other in
+/// circles, and a file may come from anywhere. Counts the log too, which may be longer than the file.
+pub(super) fn bound(connection: &mut Connection, length: u64) -> rusqlite::Result<()> {
+    let log = connection.path().map(|path| log_path(Path::new(path)));
+    let log = log.and_then(|log| std::fs::metadata(log).ok());
+    let length = length.saturating_add(log.map_or(0, |log| log.len()));
+    end_after(
+        connection,
+        STEPS.saturating_add(length.saturating_mul(STEPS_A_BYTE)),
+    )
+}
+
+/// Lets questions take what they take: a run asks as long as it lasts.
+pub(super) fn unbound(connection: &mut Connection) -> rusqlite::Result<()> {
+    connection.progress_handler(0, None::<fn() -> bool>)
+}
+
+fn end_after(connection: &mut Connection, steps: u64) -> rusqlite::Result<()> {
+    let mut left = steps / u64::from(STEPS_AT_ONCE.unsigned_abs());
+    connection.progress_handler(
+        STEPS_AT_ONCE,
+        Some(move || {
+            left = left.saturating_sub(1);
+            left == 0
+        }),
+    )
+}
+
 fn log_path(store: &Path) -> PathBuf {
     let mut path = store.as_os_str().to_owned();
     path.push("-wal");
@@ -58,4 +93,21 @@ fn unchanging(path: &Path) -> Result<Connection, SetUp> {
         }
     }
     Ok(Connection::open_with_flags(uri + "?immutable=1", flags)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_is_longer_than_its_file_is_ended() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        end_after(&mut connection, 3_000_000).unwrap();
+        let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+        let ended = connection.query_row(endless, [], |_| Ok(())).unwrap_err();
+        assert_eq!(
+            ended.sqlite_error_code(),
+            Some(rusqlite::ErrorCode::OperationInterrupted)
+        );
+    }
 }

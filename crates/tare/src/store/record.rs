@@ -75,9 +75,31 @@ pub struct Remark {
     pub text: String,
 }
 
+/// The subject of remarks about every workload of a study.
+const ALL: &str = "every workload";
+/// What such remarks say of their subject.
+const WHOLE_TRIALS: &str = " is measured by whole trials, because ";
+
 impl Remark {
-    /// What the remarks hold that say why something was not measured slice by slice.
-    pub const WHOLE_TRIALS: &str = "measured by whole trials, because";
+    /// That a workload, or every one, was not measured slice by slice, and why.
+    pub fn of_whole_trials(workload: Option<&str>, why: &str) -> String {
+        let subject = workload.map_or_else(|| ALL.to_owned(), |name| format!("`{name}`"));
+        format!("{subject}{WHOLE_TRIALS}{why}")
+    }
+
+    /// Whether it says that, and does not only hold the words of somebody else who does.
+    pub fn is_of_whole_trials(&self) -> bool {
+        let subject = self
+            .text
+            .split_once(WHOLE_TRIALS)
+            .map(|(subject, _)| subject);
+        subject.is_some_and(|subject| {
+            let name = subject
+                .strip_prefix('`')
+                .and_then(|it| it.strip_suffix('`'));
+            subject == ALL || name.is_some_and(|name| !name.contains(['`', ' ']))
+        })
+    }
 }
 
 /// How a session of a run ended.
@@ -184,4 +206,27 @@ pub struct StoredRun {
     /// Time that it took, over all sessions, nanoseconds. A session that was killed counts up to the end
     /// of its last stored trial.
     pub wall_ns: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remark_of_whole_trials_is_told_from_one_that_quotes_it() {
+        let is = |text: &str| {
+            let text = text.to_owned();
+            Remark { unix_ns: 0, text }.is_of_whole_trials()
+        };
+        let why = "in `docker` it opens a socket";
+        assert!(is(&Remark::of_whole_trials(None, why)));
+        assert!(is(&Remark::of_whole_trials(Some("user-command"), why)));
+        for text in [
+            "arm `docker` was lost: the engine says: every workload is measured by whole trials, because x",
+            "`a` b `c` is measured by whole trials, because x",
+            "the order was kept",
+        ] {
+            assert!(!is(text), "{text}");
+        }
+    }
 }

@@ -5,6 +5,8 @@
 //! column of numbers, and triggers refuse every change of a row: what was measured is only ever added to.
 //! What it cannot see: whether the contents of a JSON column make sense; that shows when they are read.
 
+use std::collections::BTreeMap;
+
 use rusqlite::{Connection, TransactionBehavior};
 use tare_model::whole_count;
 
@@ -122,6 +124,41 @@ pub(super) fn version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
+/// What in the file is no part of a store of this version, and would be carried out when that is read or written, or
+/// stands in the place of one of its tables: views, triggers, and tables that are written down otherwise. Others are
+/// never looked at.
+pub(super) fn foreign(connection: &Connection, version: u32) -> rusqlite::Result<Option<String>> {
+    let mut fresh = Connection::open_in_memory()?;
+    migrate(&mut fresh, STEPS.get(..version as usize).unwrap_or(STEPS))?;
+    let own: BTreeMap<String, Entry> = entries(&fresh)?.into_iter().collect();
+    let is_harmless = |(name, entry): &(String, Entry)| match own.get(name) {
+        Some(known) => known == entry,
+        None => matches!(entry.kind.as_str(), "table" | "index"),
+    };
+    let mut entries = entries(connection)?.into_iter();
+    let found = entries.find(|entry| !is_harmless(entry));
+    Ok(found.map(|(name, entry)| format!("{} `{}`", entry.kind, name.escape_debug())))
+}
+
+/// An entry of a file's schema.
+#[derive(PartialEq, Eq)]
+struct Entry {
+    kind: String,
+    text: String,
+}
+
+/// By name, of which SQLite does not tell capitals apart. Versions of SQLite may lay the same text out otherwise.
+fn entries(connection: &Connection) -> rusqlite::Result<Vec<(String, Entry)>> {
+    let query = "SELECT name, type, coalesce(sql, '') FROM main.sqlite_schema";
+    let mut query = connection.prepare(query)?;
+    let rows = query.query_map([], |row| {
+        let (name, kind, text): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        Ok((name.to_lowercase(), Entry { kind, text }))
+    })?;
+    rows.collect()
+}
+
 /// Takes the steps that the store still needs, all of them or none.
 pub(super) fn migrate(connection: &mut Connection, steps: &[&str]) -> rusqlite::Result<()> {
     if version(connection)? as usize >= steps.len() {
@@ -216,5 +253,48 @@ mod tests {
             let refused = connection.execute(statement, []).unwrap_err();
             assert!(refused.to_string().contains("only added to"), "{refused}");
         }
+    }
+
+    #[test]
+    fn nothing_is_read_from_a_file_whose_schema_would_do_something_or_stand_in_for_a_table() {
+        use crate::store::{Store, StoreError};
+        let folder = tempfile::tempdir().unwrap();
+        let refused = |statements: &str| {
+            let path = folder.path().join("store.db");
+            let _ = std::fs::remove_file(&path);
+            drop(Store::open(&path).unwrap());
+            let connection = Connection::open(&path).unwrap();
+            connection.execute_batch(statements).unwrap();
+            connection
+                .pragma_update(None, "journal_mode", "DELETE")
+                .unwrap();
+            drop(connection);
+            let bytes = std::fs::read(&path).unwrap();
+            let told = [
+                Store::open_to_read(&path).map(drop),
+                Store::from_bytes(&bytes, &path).map(drop),
+                Store::open(&path).map(drop),
+            ];
+            let is_foreign =
+                |told: &Result<(), StoreError>| matches!(told, Err(StoreError::Foreign { .. }));
+            assert!(
+                told.iter().all(is_foreign) || told.iter().all(Result::is_ok),
+                "{statements}: {told:?}"
+            );
+            told.iter().all(is_foreign)
+        };
+        for statements in [
+            "CREATE VIEW mine AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT * FROM n",
+            "CREATE TRIGGER t AFTER INSERT ON run BEGIN SELECT 1; END",
+            "DROP TRIGGER no_DELETE_of_run; CREATE TRIGGER no_DELETE_of_run AFTER INSERT ON run BEGIN SELECT 1; END",
+            "DROP TABLE remark; CREATE VIEW Remark AS SELECT 1 AS run, 2 AS unix_ns, 'x' AS text",
+            "DROP TABLE remark; CREATE TABLE Remark (number INTEGER PRIMARY KEY, run INTEGER, unix_ns INTEGER, \
+             text TEXT AS (zeroblob(1000000000)))",
+        ] {
+            assert!(refused(statements), "{statements}");
+        }
+        assert!(!refused(
+            "CREATE TABLE mine (a INTEGER); CREATE INDEX mine_a ON mine (a)"
+        ));
     }
 }

@@ -87,6 +87,40 @@ fn a_run_without_a_trial_and_one_of_failures_alone_are_told_in_every_form() {
 }
 
 #[test]
+fn trials_that_are_not_of_the_study_are_counted_in_every_form_and_break_none() {
+    let mut run = ordinary().run();
+    let n_workloads = u32::try_from(run.head.study.workloads.len()).unwrap();
+    assert!(n_workloads > 1);
+    for (number, data) in run.trials.iter_mut().enumerate() {
+        let trial = &mut data.trial;
+        match number % 6 {
+            0 => trial.workload_index = (trial.workload_index + 1) % n_workloads,
+            1 => trial.workload_index = u32::MAX,
+            2 => trial.block = u32::MAX - trial.block,
+            3 => trial.cell.instances = 0,
+            4 => (trial.position, trial.launch) = (u32::MAX, u32::MAX),
+            _ => {}
+        }
+    }
+    let dossier = analyze(&run, &find);
+    let told = |reason: &str| -> usize {
+        let all = dossier.failures.iter();
+        let told = all.filter(|it| it.reason.contains(reason));
+        told.map(|it| it.trials as usize).sum()
+    };
+    let of = |kinds: &[usize]| {
+        (0..run.trials.len())
+            .filter(|it| kinds.contains(&(it % 6)))
+            .count()
+    };
+    assert_eq!(told("no such workload in its place"), of(&[0, 1]));
+    assert_eq!(told("no plan has such a place"), of(&[2, 4]));
+    for (name, text) in forms(&dossier, Some(&run)) {
+        assert!(name == "jsonl" || text.len() > 20, "{name}: {text}");
+    }
+}
+
+#[test]
 fn five_thousand_cells_are_all_there_in_every_form() {
     let dossier = huge(5_000, 1);
     let last = "size=4999";

@@ -15,6 +15,8 @@ mod broken_disk;
 #[path = "../common/browser.rs"]
 mod browser;
 #[cfg(target_os = "linux")]
+mod bundles;
+#[cfg(target_os = "linux")]
 mod carried;
 #[cfg(target_os = "linux")]
 mod cli;
@@ -31,6 +33,8 @@ mod docker_variants;
 mod docker_windows;
 mod documentation;
 mod engine;
+#[cfg(target_os = "linux")]
+mod faults;
 mod host;
 #[cfg(target_os = "linux")]
 mod in_slices;
@@ -58,6 +62,8 @@ mod own_compose;
 mod own_engines;
 #[cfg(target_os = "linux")]
 mod own_mounts;
+#[cfg(target_os = "linux")]
+mod own_records;
 #[cfg(target_os = "linux")]
 mod own_ways;
 #[cfg(target_os = "linux")]

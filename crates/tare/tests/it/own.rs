@@ -39,7 +39,7 @@ pub(crate) fn bench(name: &str) -> Option<(Bench, Product)> {
     has_engine().then(|| (Bench::new(name, "ENV OF_IMAGE=1"), Product::new()))
 }
 
-fn docker(arguments: &[&str]) -> Output {
+pub(crate) fn docker(arguments: &[&str]) -> Output {
     Command::new("docker").args(arguments).output().unwrap()
 }
 

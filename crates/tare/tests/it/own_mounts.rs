@@ -1,15 +1,17 @@
 //! Mounts of the user's own containers: what is seen of their files where one is left away, and what that confirms.
 
 use std::fs;
+use std::process::Command;
 
 use serde_json::json;
 use tare::env::docker::DOCKER;
 use tare::env::own::{Source, without};
 
 use crate::docker::world;
-use crate::own::{Bench, arm_of, bench, printed, taken, told_of_copies, wish};
-use crate::product::Product;
+use crate::own::{Bench, arm_of, bench, docker, printed, taken, told_of_copies, wish};
+use crate::product::{Product, is_root};
 use crate::why::confirmed;
+use crate::world::skip;
 
 #[test]
 fn where_a_mount_is_left_away_the_same_files_stand_in_the_layer() {
@@ -245,4 +247,75 @@ fn a_slow_file_system_below_a_mount_is_found_and_proved_by_its_own_switch() {
         .collect();
     assert!(confirmed.is_empty(), "{confirmed:#?}");
     product.assert_nothing_left();
+}
+
+/// A file system in memory at a place, until it is dropped.
+pub(crate) struct InMemory(std::path::PathBuf);
+
+impl InMemory {
+    /// `None`, and it is said why, where nothing can be mounted.
+    pub(crate) fn at(place: &std::path::Path) -> Option<Self> {
+        fs::create_dir_all(place).unwrap();
+        let mount = |arguments: &[&str]| Command::new("mount").args(arguments).arg(place).status();
+        let is_mounted = is_root() && mount(&["-t", "tmpfs", "none"]).is_ok_and(|it| it.success());
+        if !is_mounted {
+            skip("root", "only root can mount");
+        }
+        is_mounted.then(|| Self(place.to_owned()))
+    }
+}
+
+impl Drop for InMemory {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+/// A disk of this machine, if it has one.
+fn disk() -> Option<String> {
+    let disks = fs::read_dir("/sys/class/block").ok()?.flatten();
+    let mut paths = disks.map(|it| format!("/dev/{}", it.file_name().display()));
+    paths.find(|path| fs::metadata(path).is_ok())
+}
+
+#[test]
+fn what_is_mounted_in_a_folder_of_the_users_stays_as_it_was() {
+    let Some(world) = world("own-below") else {
+        return;
+    };
+    let bench = Bench::new("below", "ENV OF_IMAGE=1");
+    let folder = world.folder.path().join("mine");
+    let Some(_mounted) = InMemory::at(&folder.join("below")) else {
+        return;
+    };
+    fs::create_dir(folder.join("engine")).unwrap();
+    fs::write(folder.join("below/text"), "mine\n").unwrap();
+    let socket = folder.join("engine/docker.sock");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let data = format!("{}:/data", folder.display());
+    let device = disk().map(|path| format!("--device={path}:/dev/disk"));
+    let line = ["docker", "run", "-v", &data].into_iter();
+    let line = line
+        .chain(device.as_deref())
+        .chain([bench.image.as_str(), "sleep", "9"]);
+    let line: Vec<String> = line.map(str::to_owned).collect();
+    let own = taken(&world, Source::Line(&line));
+    let told = own.told.join("\n");
+    assert!(told.contains("covered (engine/docker.sock)"), "{told}");
+    arm_of(&world, &own, |arm| {
+        let id = arm["Id"].as_str().unwrap();
+        let does = |script: &str| docker(&["exec", id, "sh", "-c", script]).status.success();
+        assert!(!does("echo theirs >/data/theirs"));
+        assert!(!does("echo theirs >/data/below/theirs"));
+        assert!(!does("[ -S /data/engine/docker.sock ]"));
+        for device in arm["HostConfig"]["Devices"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
+            assert_eq!(device["CgroupPermissions"], "r", "{device}");
+        }
+    });
+    let names = fs::read_dir(folder.join("below")).unwrap().count();
+    assert_eq!(names, 1, "something was written to the user's file system");
 }

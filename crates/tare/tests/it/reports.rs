@@ -1,5 +1,4 @@
-//! Reports as a user asks for them: every form by its name, the page of a run, a bundle that is replayed elsewhere, and
-//! the page in a real browser.
+//! Reports as a user asks for them: every form by its name, the page of a run, and the page in a real browser.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -14,7 +13,8 @@ fn study() -> String {
     two_hosts(title, &["getppid", "pipe"])
 }
 
-fn measured() -> Product {
+/// A run of two hosts, with its page.
+pub(crate) fn measured() -> Product {
     let product = Product::new();
     let file = product.file("study.toml", study());
     product.run(["run", &file, "--html", "page.html"]).expect(0);
@@ -83,151 +83,6 @@ fn a_file_that_cannot_be_written_is_found_out_before_anything_is_measured() {
     let ended = ended.expect(2);
     assert!(ended.hint().contains("may write"), "{ended}");
     assert!(product.run(["runs"]).expect(0).stdout.is_empty());
-}
-
-#[test]
-fn a_bundle_is_replayed_elsewhere_bit_for_bit_and_a_changed_one_is_refused() {
-    let product = measured();
-    product
-        .run(["report", "latest", "--bundle", "run.tar"])
-        .expect(0);
-    product
-        .run(["report", "latest", "--bundle", "again.tar"])
-        .expect(0);
-    let bundle = std::fs::read(product.folder().join("run.tar")).unwrap();
-    let again = std::fs::read(product.folder().join("again.tar")).unwrap();
-    assert!(bundle == again, "the same run is the same archive");
-
-    let elsewhere = Product::new();
-    let replay = |name: &str, bytes: &[u8]| {
-        std::fs::write(elsewhere.folder().join(name), bytes).unwrap();
-        elsewhere.run(["replay", name])
-    };
-    let told = replay("run.tar", &bundle).expect(0);
-    assert!(told.stdout.contains("bit for bit"), "{told}");
-    // What was measured is not in this home, and does not come into it.
-    assert!(elsewhere.run(["runs"]).expect(0).stdout.is_empty());
-
-    // A digit of the dossier, with and without its checksum.
-    let at = find(&bundle, b"\"wall_s\": ").unwrap() + 10;
-    let mut changed = bundle.clone();
-    changed[at] = if changed[at] == b'9' { b'8' } else { b'9' };
-    let ended = replay("changed.tar", &changed).expect(1);
-    assert!(ended.stderr.contains("dossier.json"), "{ended}");
-    let (old, new) = (
-        sum_of("dossier.json", &bundle),
-        sum_of("dossier.json", &changed),
-    );
-    let sums = find(&changed, old.as_bytes()).unwrap();
-    changed[sums..sums + old.len()].copy_from_slice(new.as_bytes());
-    let ended = replay("forged.tar", &changed).expect(1);
-    assert!(ended.stdout.contains("/cost/wall_s"), "{ended}");
-
-    // Of a version that is not known here.
-    let later = forged(
-        &bundle,
-        "dossier.json",
-        b"\"dossier\": 1",
-        b"\"dossier\": 2",
-    );
-    let ended = replay("later.tar", &later).expect(2);
-    assert!(ended.stderr.contains("of version 2"), "{ended}");
-    assert!(ended.hint().contains("newer"), "{ended}");
-
-    for (name, bytes) in [("cut.tar", &bundle[..1000]), ("text.tar", b"no archive")] {
-        let ended = replay(name, bytes).expect(2);
-        assert!(ended.stderr.contains("not a bundle"), "{ended}");
-    }
-    elsewhere.run(["replay", "absent.tar"]).expect(2);
-}
-
-/// The archive with other bytes of the same length instead of these in one of its files, and with the checksum of that.
-fn forged(archive: &[u8], name: &str, old: &[u8], new: &[u8]) -> Vec<u8> {
-    assert_eq!(old.len(), new.len());
-    let before = sum_of(name, archive);
-    let mut changed = archive.to_vec();
-    while let Some(at) = find(&changed, old) {
-        changed[at..at + new.len()].copy_from_slice(new);
-    }
-    let after = sum_of(name, &changed);
-    let at = find(&changed, before.as_bytes()).unwrap();
-    changed[at..at + after.len()].copy_from_slice(after.as_bytes());
-    changed
-}
-
-#[test]
-fn a_bundle_is_measured_again_and_its_costs_stand_beside_those_found_here() {
-    let product = measured();
-    product.run(["report", "--bundle", "run.tar"]).expect(0);
-    let bundle = std::fs::read(product.folder().join("run.tar")).unwrap();
-    let elsewhere = Product::new();
-    elsewhere.file("run.tar", &bundle);
-
-    // Its study is a program, which whoever published it wrote.
-    let refused = elsewhere.run(["run", "--again", "run.tar"]).expect(2);
-    assert!(refused.hint().contains("--trust"), "{refused}");
-    assert_eq!(elsewhere.run(["runs"]).expect(0).stdout, "");
-    let chosen = ["run", "--again", "run.tar", "--trust", "--workload", "pipe"];
-    elsewhere.run(chosen).expect(2);
-    elsewhere.run(["run", "--trust"]).expect(2);
-
-    let told = elsewhere.run(["run", "--again", "run.tar", "--trust"]);
-    let told = told.expect(0).stdout;
-    for said in [
-        "there: run ",
-        "here: run ",
-        "here ÷ there",
-        "of 2 costs are the same",
-    ] {
-        assert!(told.contains(said), "{said}: {told}");
-    }
-    let dossier = |product: &Product| product.run(["show", "--json"]).expect(0).json();
-    let (there, here) = (dossier(&product), dossier(&elsewhere));
-    assert_eq!(
-        there["study"], here["study"],
-        "the same plan in the same order"
-    );
-    assert_ne!(there["run"], here["run"]);
-
-    // Whoever began it need not be asked, unless the bundle holds another study under its name.
-    product.run(["run", "--again", "run.tar"]).expect(0);
-    let changed = forged(
-        &bundle,
-        "store.db",
-        b"\"id\":\"getppid\"",
-        b"\"id\":\"integer\"",
-    );
-    product.file("forged.tar", &changed);
-    let refused = product.run(["run", "--again", "forged.tar"]).expect(2);
-    assert!(refused.stderr.contains("was not begun here"), "{refused}");
-    product.file("cut.tar", &bundle[..2_000]);
-    product
-        .run(["run", "--again", "cut.tar", "--trust"])
-        .expect(2);
-}
-
-fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    bytes
-        .windows(wanted.len())
-        .position(|window| window == wanted)
-}
-
-/// The SHA-256 of a file in an archive.
-fn sum_of(name: &str, archive: &[u8]) -> String {
-    use sha2::{Digest, Sha256};
-    use std::io::Read as _;
-    let mut archive = tar::Archive::new(archive);
-    for entry in archive.entries().unwrap() {
-        let mut entry = entry.unwrap();
-        if entry.path().unwrap().ends_with(name) {
-            let mut bytes = Vec::new();
-            entry.read_to_end(&mut bytes).unwrap();
-            let digest = Sha256::digest(&bytes);
-            let digits: Vec<String> = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-            return digits.concat();
-        }
-    }
-    panic!("no {name} in the archive");
 }
 
 /// What a server answers to these lines.

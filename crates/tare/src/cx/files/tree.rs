@@ -3,7 +3,7 @@
 //! Every step goes from an open folder to a name in it, so nothing that is renamed meanwhile leads elsewhere.
 //! A symbolic link is removed and never followed. A folder that something is mounted on stops the removal: what
 //! lies on another file system, or is bound there from elsewhere, belongs to somebody else.
-//! What it cannot see: trees deeper than the number of files that a process may have open; those are told.
+//! What it cannot see: who moves a folder of it elsewhere meanwhile; that ends the removal.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -30,42 +30,141 @@ pub(super) fn remove(path: &Path, last: Option<&str>) -> Result<(), Stopped> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let parent = openat(CWD, parent, flags, Mode::empty()).map_err(stopped)?;
     let name = CString::new(name.as_encoded_bytes()).map_err(|_| stopped(Errno::INVAL))?;
-    remove_entry(&parent, &name, path, last.map(str::as_bytes))
+    match unlinked(&parent, &name) {
+        Ok(true) => return Ok(()),
+        Ok(false) => {}
+        Err(error) => return Err(stopped(error)),
+    }
+    let top = open_within(&parent, &name).map_err(|error| told(path.to_owned(), error))?;
+    Walk::begin(top, path, last.map(str::as_bytes))?.empty()?;
+    unlinkat(&parent, &name, AtFlags::REMOVEDIR).map_err(stopped)
 }
 
-/// Removes what bears a name in an open folder.
-fn remove_entry(
-    folder: &OwnedFd,
-    name: &CStr,
-    path: &Path,
-    last: Option<&[u8]>,
-) -> Result<(), Stopped> {
-    let stopped = |error: Errno| (path.to_owned(), io::Error::from(error));
-    match unlinkat(folder, name, AtFlags::empty()) {
-        Ok(()) => return Ok(()),
-        // A folder: Linux says the one, POSIX the other.
-        Err(Errno::ISDIR | Errno::PERM) => {}
-        Err(error) => return Err(stopped(error)),
+/// A folder on the way down.
+struct Level {
+    /// What it is called in the one above.
+    name: CString,
+    /// Numbers of device and file, by which the way back is known.
+    id: (u64, u64),
+    /// What is still in it, the next one last.
+    names: Vec<CString>,
+}
+
+/// A walk through a tree from the leaves up, with one folder open at a time: neither its depth nor the number of its
+/// folders is bounded by what a process may have.
+struct Walk {
+    here: OwnedFd,
+    path: PathBuf,
+    levels: Vec<Level>,
+}
+
+impl Walk {
+    fn begin(top: OwnedFd, path: &Path, last: Option<&[u8]>) -> Result<Self, Stopped> {
+        let mut walk = Self {
+            here: top,
+            path: path.to_owned(),
+            levels: Vec::new(),
+        };
+        let mut level = walk.level(CString::default())?;
+        level
+            .names
+            .sort_by_key(|name| last.is_none_or(|last| name.as_bytes() != last));
+        walk.levels.push(level);
+        Ok(walk)
     }
-    let inner = match open_within(folder, name) {
-        Ok(inner) => inner,
-        Err(Errno::XDEV) => {
-            let why = "something is mounted there; unmount it first";
-            return Err((path.to_owned(), io::Error::other(why)));
+
+    fn level(&self, name: CString) -> Result<Level, Stopped> {
+        let told = |error| told(self.path.clone(), error);
+        Ok(Level {
+            name,
+            id: id(&self.here).map_err(told)?,
+            names: names(&self.here).map_err(told)?,
+        })
+    }
+
+    /// Removes all that is in the folder.
+    fn empty(mut self) -> Result<(), Stopped> {
+        while let Some(level) = self.levels.last_mut() {
+            match level.names.pop() {
+                Some(name) => self.remove_one(name)?,
+                None => self.leave()?,
+            }
         }
-        Err(error) => return Err(stopped(error)),
-    };
-    let mut names = names(&inner).map_err(stopped)?;
-    names.sort_by_key(|name| last.is_some_and(|last| name.as_bytes() == last));
-    for name in names {
-        let below = path.join(name.to_string_lossy().as_ref());
-        match remove_entry(&inner, &name, &below, None) {
+        Ok(())
+    }
+
+    /// Removes what bears this name, or goes into it.
+    fn remove_one(&mut self, name: CString) -> Result<(), Stopped> {
+        let below = self.path.join(name.to_string_lossy().as_ref());
+        let opened = match unlinked(&self.here, &name) {
+            Ok(true) => return Ok(()),
+            Ok(false) => open_within(&self.here, &name),
+            Err(error) => Err(error),
+        };
+        match opened {
+            Ok(inner) => {
+                self.here = inner;
+                self.path = below;
+                let level = self.level(name)?;
+                self.levels.push(level);
+                Ok(())
+            }
             // Somebody else was quicker.
-            Err((_, error)) if error.kind() == io::ErrorKind::NotFound => {}
-            other => other?,
+            Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(told(below, error)),
         }
     }
-    unlinkat(folder, name, AtFlags::REMOVEDIR).map_err(stopped)
+
+    /// Goes up from an empty folder and removes it; nothing above the first one is opened.
+    fn leave(&mut self) -> Result<(), Stopped> {
+        let (Some(done), Some(above)) = (self.levels.pop(), self.levels.last()) else {
+            return Ok(());
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let up = openat(&self.here, c"..", flags, Mode::empty());
+        let is_moved = |error| told(self.path.clone(), error);
+        let up = up.map_err(is_moved)?;
+        if id(&up).map_err(is_moved)? != above.id {
+            let why = "it was moved while it was removed";
+            return Err((self.path.clone(), io::Error::other(why)));
+        }
+        match unlinkat(&up, &done.name, AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(told(self.path.clone(), error)),
+        }
+        self.here = up;
+        self.path.pop();
+        Ok(())
+    }
+}
+
+fn told(path: PathBuf, error: Errno) -> Stopped {
+    let reason = if error == Errno::XDEV {
+        io::Error::other("something is mounted there; unmount it first")
+    } else {
+        io::Error::from(error)
+    };
+    (path, reason)
+}
+
+/// Removes what bears a name in an open folder; not a folder.
+fn unlinked(folder: &OwnedFd, name: &CStr) -> Result<bool, Errno> {
+    match unlinkat(folder, name, AtFlags::empty()) {
+        Ok(()) => Ok(true),
+        // A folder: Linux says the one, POSIX the other.
+        Err(Errno::ISDIR | Errno::PERM) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Numbers of device and file.
+fn id(folder: &OwnedFd) -> Result<(u64, u64), Errno> {
+    let found = fstat(folder.as_fd())?;
+    #[allow(
+        clippy::unnecessary_cast,
+        reason = "systems number devices and files differently"
+    )]
+    Ok((found.st_dev as u64, found.st_ino as u64))
 }
 
 fn names(folder: &OwnedFd) -> Result<Vec<CString>, Errno> {
@@ -99,5 +198,27 @@ fn open_within(folder: &OwnedFd, name: &CStr) -> Result<OwnedFd, Errno> {
         Ok(inner)
     } else {
         Err(Errno::XDEV)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_deeper_than_files_may_be_open_or_a_stack_holds_is_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("deep");
+        std::fs::create_dir(&path).unwrap();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let mut here = openat(CWD, &path, flags, Mode::empty()).unwrap();
+        for _ in 0..20_000 {
+            rustix::fs::mkdirat(&here, c"d", Mode::RWXU).unwrap();
+            rustix::fs::symlinkat(place.path(), &here, c"link").unwrap();
+            here = openat(&here, c"d", flags, Mode::empty()).unwrap();
+        }
+        drop(here);
+        remove(&path, None).unwrap();
+        assert!(!path.exists() && place.path().exists());
     }
 }

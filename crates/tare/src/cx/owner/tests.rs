@@ -154,3 +154,18 @@ fn what_is_kept_is_the_users_alone() {
         assert_eq!(mode, wanted, "{}", path.display());
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_folder_with_a_name_that_is_no_text_is_somebody_elses() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let state = tempfile::tempdir().unwrap();
+    let run = RunId::new("r1").unwrap();
+    let folder = folder(state.path(), &run);
+    std::fs::create_dir_all(&folder).unwrap();
+    let odd = folder.join(std::ffi::OsStr::from_bytes(b"\xffprecious"));
+    std::fs::write(&odd, "precious").unwrap();
+    let refused = Owner::acquire(state.path(), &run).unwrap_err();
+    assert!(matches!(refused, OwnerError::NotTares(_)), "{refused}");
+    assert_eq!(std::fs::read(&odd).unwrap(), b"precious");
+}

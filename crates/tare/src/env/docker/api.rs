@@ -21,7 +21,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::super::EnvError;
 use super::bounded;
-use super::endpoint::Endpoint;
+use super::endpoint::{Endpoint, Named};
 use super::errors::{Asked, explain, is_conflict, is_missing, printable, system_error};
 #[cfg(unix)]
 use crate::cx::relay::Relay;
@@ -62,6 +62,8 @@ pub(super) struct Api {
     pub(super) runtime: Runtime,
     pub(super) client: Client,
     pub(super) endpoint: Endpoint,
+    /// How the engine was named.
+    pub(super) named: Named,
     /// What stands between, where the endpoint is no socket of this machine.
     #[cfg(unix)]
     relay: Option<Relay>,
@@ -71,7 +73,7 @@ impl Api {
     /// Prepares to speak to `endpoint` and tries whether something accepts connections there.
     /// `folder` is for what has to stand between this program and an engine elsewhere.
     pub(super) fn connect(
-        endpoint: Endpoint,
+        (named, endpoint): (Named, Endpoint),
         folder: &std::path::Path,
         limit: Duration,
     ) -> Result<Self, Unreachable> {
@@ -105,6 +107,7 @@ impl Api {
             runtime,
             client: client.map_err(|error| failed(&error))?,
             endpoint,
+            named,
             #[cfg(unix)]
             relay,
         })

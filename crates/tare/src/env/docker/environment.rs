@@ -29,7 +29,7 @@ use super::api::{Api, labels_of_run};
 use super::channel::{EngineChannel, Input, Output};
 use super::errors::{and_cleanup, is_conflict, is_forbidden};
 use super::instance::{Belongings, DockerInstance, Siblings};
-use super::own::{self, Share};
+use super::own::{self, EngineMachine};
 use super::places::Place;
 use super::profile::Profile;
 use super::settings::{Network, Seccomp, Settings, Storage};
@@ -510,7 +510,7 @@ impl Environment for DockerEnvironment {
         }
         let place = Place::new(cx, &self.arm, self.driver.named(), &self.settings);
         record::add(cx, self.driver.id(), &self.arm, &place)?;
-        let mut facts = engine.facts;
+        let mut facts = engine.facts.clone();
         let mut own = None;
         let mut copied = Vec::new();
         let (name, image) = if let Some(like) = &self.settings.like {
@@ -520,9 +520,8 @@ impl Environment for DockerEnvironment {
             );
             let (template, image) =
                 own::template_of(cx, &api, like, self.settings.platform.as_deref())?;
-            let is_here = engine.elsewhere.is_none();
-            let there = |share: &Share| own::is_there(&api, is_here, share);
-            let body = template.beside(&self.settings.without, &there, &mut Vec::new())?;
+            let machine = EngineMachine::of(&api, &engine);
+            let body = template.beside(&self.settings.without, &machine, &mut Vec::new())?;
             facts::of_own(&mut facts, &body);
             copied = template.copied_for(&self.settings.without);
             own = Some(Box::new(body));

@@ -13,7 +13,7 @@ use bollard::errors::Error as ApiError;
 use super::super::EnvError;
 
 use super::super::known::Known;
-pub(super) use super::super::text::{and_cleanup, printable};
+pub(super) use super::super::text::{and_cleanup, not_removed, printable};
 
 /// The system error at the bottom of an API error, if one is there.
 pub(super) fn system_error(error: &ApiError) -> Option<std::io::ErrorKind> {

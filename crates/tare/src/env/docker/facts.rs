@@ -14,6 +14,57 @@ use super::profile::Profile;
 use super::request;
 use super::settings::Settings;
 
+/// What is told of a configuration. Everything else stays out of the store: options of volumes' drivers, annotations and
+/// what newer engines know may hold somebody's keys.
+const TOLD: [&str; 46] = [
+    "Binds",
+    "BlkioDeviceReadBps",
+    "BlkioDeviceReadIOps",
+    "BlkioDeviceWriteBps",
+    "BlkioDeviceWriteIOps",
+    "BlkioWeight",
+    "BlkioWeightDevice",
+    "CapAdd",
+    "CapDrop",
+    "CgroupParent",
+    "CgroupnsMode",
+    "CpuCount",
+    "CpuPercent",
+    "CpuPeriod",
+    "CpuQuota",
+    "CpuRealtimePeriod",
+    "CpuRealtimeRuntime",
+    "CpuShares",
+    "CpusetCpus",
+    "CpusetMems",
+    "DeviceCgroupRules",
+    "Devices",
+    "Dns",
+    "GroupAdd",
+    "Init",
+    "IpcMode",
+    "Isolation",
+    "LogConfig",
+    "Memory",
+    "MemoryReservation",
+    "MemorySwap",
+    "MemorySwappiness",
+    "Mounts",
+    "NanoCpus",
+    "NetworkMode",
+    "OomScoreAdj",
+    "PidMode",
+    "PidsLimit",
+    "PortBindings",
+    "Privileged",
+    "ReadonlyRootfs",
+    "Runtime",
+    "SecurityOpt",
+    "ShmSize",
+    "Sysctls",
+    "Ulimits",
+];
+
 fn put(facts: &mut Facts, name: &str, value: Option<impl ToString>) {
     if let Some(value) = value {
         let text = printable(&value.to_string());
@@ -132,6 +183,9 @@ pub(super) fn of_own(facts: &mut Facts, body: &ContainerCreateBody) {
     if let Some(log) = &mut config.log_config {
         log.config = None;
     }
+    for mount in config.mounts.iter_mut().flatten() {
+        mount.volume_options = None;
+    }
     config.security_opt = config.security_opt.map(|options| {
         let is_short = |option: &String| option.len() < 80;
         options.into_iter().filter(is_short).collect()
@@ -144,6 +198,9 @@ pub(super) fn of_own(facts: &mut Facts, body: &ContainerCreateBody) {
 fn of_host_config(facts: &mut Facts, config: &HostConfig) {
     if let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(config) {
         for (name, value) in fields {
+            if !TOLD.contains(&name.as_str()) {
+                continue;
+            }
             let text = match value {
                 serde_json::Value::Null => continue,
                 serde_json::Value::String(text) => text,
@@ -197,4 +254,40 @@ pub(super) fn bounding_set(api: &Api) -> Option<(String, Vec<&'static str>)> {
 #[cfg(not(target_os = "linux"))]
 pub(super) fn bounding_set(_api: &Api) -> Option<(String, Vec<&'static str>)> {
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn nothing_secret_of_a_configuration_becomes_a_fact() {
+        let options = json!({"Labels": {"owner": "hush"},
+                             "DriverConfig": {"Name": "local", "Options": {"o": "username=me,password=hush"}}});
+        let body: ContainerCreateBody = serde_json::from_value(json!({
+            "User": "app",
+            "HostConfig": {
+                "Annotations": {"run.oci.token": "hush"}, "StorageOpt": {"key": "hush"}, "NanoCpus": 5,
+                "LogConfig": {"Type": "splunk", "Config": {"splunk-token": "hush"}},
+                "SecurityOpt": [format!("seccomp={}", "hush".repeat(40)), "no-new-privileges"],
+                "Mounts": [{"Type": "volume", "Source": "db", "Target": "/db", "VolumeOptions": options}],
+                "Binds": ["/srv:/srv"]
+            }
+        }))
+        .unwrap();
+        let mut facts = Facts::new();
+        of_own(&mut facts, &body);
+        let told = format!("{facts:?}");
+        assert!(!told.contains("hush"), "{told}");
+        for (name, text) in [
+            ("NanoCpus", "5"),
+            ("User", "app"),
+            ("Binds", "[\"/srv:/srv\"]"),
+            ("SecurityOpt", "[\"no-new-privileges\"]"),
+        ] {
+            assert_eq!(facts[&fact::of(fact::ASKED, name)], text, "{name}");
+        }
+        assert!(told.contains("/db") && told.contains("splunk"), "{told}");
+    }
 }

@@ -14,10 +14,11 @@ use tare_model::fact;
 use bollard::errors::Error as ApiError;
 use bollard::exec::StartExecResults;
 use bollard::models::{ContainerInspectResponse, ExecConfig};
+use bollard::query_parameters::ContainerArchiveInfoOptions;
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 use tare_model::launch::GUEST_FOLDER;
-use tare_model::{ArmId, Facts, Reason};
+use tare_model::{ArmId, Facts, Reason, RunId};
 
 use super::super::image::packed;
 use super::super::image::{AGENT_PATH, ImageTar};
@@ -65,16 +66,45 @@ impl Guest {
             .into_bytes()
     }
 
-    /// Removes the folder, by the agent in it. Fine if the container is gone, and with it the folder.
-    pub(super) fn leave(&self, api: &Api) -> Result<(), EnvError> {
-        const WHAT: &str = "remove the agent from the container";
-        let config = ExecConfig {
+    /// The request that has the agent serve, and the one that has it remove the folder with itself. Where the container's
+    /// own programs are started may be gone.
+    fn serving(&self, run: &RunId) -> ExecConfig {
+        ExecConfig {
+            attach_stdin: Some(true),
+            attach_stdout: Some(true),
+            attach_stderr: Some(true),
+            working_dir: Some("/".to_owned()),
+            env: Some(vec![format!("TARE_RUN={run}")]),
+            cmd: Some(vec![self.agent(), "serve".into()]),
+            ..Default::default()
+        }
+    }
+
+    fn leaving(&self) -> ExecConfig {
+        ExecConfig {
             attach_stdout: Some(true),
             attach_stderr: Some(true),
             user: Some("0".to_owned()),
+            working_dir: Some("/".to_owned()),
             cmd: Some(vec![self.agent(), "leave".into(), self.folder.clone()]),
             ..Default::default()
+        }
+    }
+
+    /// Whether the folder is not in the container, or the container is gone with it, as the engine says.
+    fn is_gone(&self, api: &Api) -> bool {
+        let options = ContainerArchiveInfoOptions {
+            path: self.folder.clone(),
         };
+        let asked = &api.client;
+        let asked = asked.get_container_archive_info(&self.container, Some(options));
+        matches!(api.attempt(CONTROL_LIMIT, asked), Err(error) if is_missing(&error))
+    }
+
+    /// Removes the folder, by the agent in it. Fine if the container is gone, and with it the folder.
+    pub(super) fn leave(&self, api: &Api) -> Result<(), EnvError> {
+        const WHAT: &str = "remove the agent from the container";
+        let config = self.leaving();
         let done = api.attempt(CONTROL_LIMIT, async {
             let exec = api.client.create_exec(&self.container, config).await?;
             let mut said = String::new();
@@ -92,8 +122,7 @@ impl Guest {
         let failure = match done {
             Ok((Some(0), _)) => return Ok(()),
             // What is not there need not be removed, and cannot be started either.
-            Ok((_, said)) if is_absent(&said) => return Ok(()),
-            Err(error) if is_missing(&error) || is_absent(&error.to_string()) => return Ok(()),
+            _ if self.is_gone(api) => return Ok(()),
             Ok((_, said)) => EnvError::Refused {
                 what: format!("removing `{}` from the container", self.folder),
                 answer: printable(said.trim()),
@@ -114,11 +143,6 @@ impl Guest {
             ),
         })
     }
-}
-
-/// Whether what is said of an `exec` is that its program is not there.
-fn is_absent(said: &str) -> bool {
-    said.contains("no such file or directory") || said.contains("executable file not found")
 }
 
 /// Whether a container has ended; an engine may take a moment to notice.
@@ -204,14 +228,7 @@ impl InsideEnvironment {
         api: &Api,
         guest: &Guest,
     ) -> Result<(Output, Input), EnvError> {
-        let config = ExecConfig {
-            attach_stdin: Some(true),
-            attach_stdout: Some(true),
-            attach_stderr: Some(true),
-            env: Some(vec![format!("TARE_RUN={}", cx.run)]),
-            cmd: Some(vec![guest.agent(), "serve".into()]),
-            ..Default::default()
-        };
+        let config = guest.serving(cx.run);
         api.call("start the agent in the container", CONTROL_LIMIT, async {
             let exec = api.client.create_exec(&self.container, config).await?;
             match api.client.start_exec(&exec.id, None).await? {
@@ -224,17 +241,17 @@ impl InsideEnvironment {
     }
 }
 
-/// What is said where nothing can be copied into the container.
-fn not_copied(error: EnvError) -> EnvError {
-    let text = error.to_string().to_lowercase();
-    if !(text.contains("read-only") || text.contains("rootfs is marked")) {
-        return error;
+/// Refuses a container into which nothing can be copied.
+fn can_be_written(found: &ContainerInspectResponse) -> Result<(), EnvError> {
+    let host = found.host_config.as_ref();
+    if host.and_then(|host| host.readonly_rootfs) != Some(true) {
+        return Ok(());
     }
-    EnvError::Absent {
+    Err(EnvError::Absent {
         why: "the container's root is read-only, and the agent cannot be put into it while it runs"
             .into(),
         fix: Some("`--like` asks about a fresh container like it".into()),
-    }
+    })
 }
 
 impl Environment for InsideEnvironment {
@@ -274,12 +291,11 @@ impl Environment for InsideEnvironment {
         }
         let prepared = self.prepared.as_ref().expect("prepared above, or returned");
         let api = self.driver.connect(cx, DETECT_LIMIT)?;
-        must_run(&api, &self.container)?;
+        can_be_written(&must_run(&api, &self.container)?)?;
         let agent = packed::agent_for(cx.agents, &prepared.architecture)?;
         let guest = Guest::new(cx, &self.arm, &self.container);
         record::add(cx, self.driver.id(), &self.arm, &self.place(&guest))?;
         let launched = image::upload(&api, &self.container, "/", guest.archive(&agent.bytes()?))
-            .map_err(not_copied)
             .and_then(|()| self.launch(cx, &api, &guest));
         match launched {
             Ok((output, input)) => Ok(Box::new(InsideInstance {
@@ -377,12 +393,25 @@ mod tests {
 
     #[test]
     fn a_root_that_nothing_can_be_copied_into_is_told_with_the_other_way() {
-        let refused = |answer: &str| EnvError::Refused {
-            what: "copying".into(),
-            answer: answer.into(),
+        let of = |host: serde_json::Value| {
+            let found = serde_json::json!({"HostConfig": host});
+            can_be_written(&serde_json::from_value(found).unwrap())
         };
-        let error = not_copied(refused("container rootfs is marked read-only"));
+        let error = of(serde_json::json!({"ReadonlyRootfs": true})).unwrap_err();
         assert!(error.hint().is_some_and(|hint| hint.contains("--like")));
-        assert!(not_copied(refused("no space")).hint().is_none());
+        assert!(of(serde_json::json!({"ReadonlyRootfs": false})).is_ok());
+        assert!(of(serde_json::Value::Null).is_ok());
+    }
+
+    #[test]
+    fn the_agent_is_started_where_a_folder_is_that_nobody_removes() {
+        let guest = Guest {
+            container: "web".into(),
+            folder: format!("{GUEST_FOLDER}r1-look"),
+        };
+        let run = RunId::new("r1").unwrap();
+        for config in [guest.serving(&run), guest.leaving()] {
+            assert_eq!(config.working_dir.as_deref(), Some("/"));
+        }
     }
 }

@@ -13,13 +13,13 @@ use tare_model::Params;
 
 use super::Docker;
 use super::api::Api;
-use super::errors::{is_missing, printable};
-use crate::cx::{CONTROL_LIMIT, Context, files};
+use super::errors::printable;
+use crate::cx::Context;
 use crate::env::EnvError;
 use crate::env::image::packed;
 use crate::env::own::command::Started;
 use crate::env::own::like::Like;
-use crate::env::own::shared;
+use crate::env::own::reach;
 use crate::env::own::{self as env_own, INSIDE, LIKE, Own, Retold, Shares, Source, Taken, Wish};
 
 mod bare;
@@ -30,18 +30,21 @@ mod copies;
 #[cfg(unix)]
 mod dependencies;
 mod difference;
+mod engine_machine;
 #[cfg(unix)]
 mod line;
 #[cfg(unix)]
 mod patch;
 mod remedy;
 mod template;
+mod temporary;
 
-pub(super) use crate::env::own::shared::{Copy, Share};
+pub(super) use crate::env::own::shared::Copy;
 use copies::Copies;
 pub(super) use copies::lay_in;
 pub(super) use difference::Copied;
 use difference::parts;
+pub(super) use engine_machine::EngineMachine;
 #[cfg(unix)]
 use template::version_of;
 pub(super) use template::{Template, body_of, looked_up};
@@ -76,15 +79,6 @@ fn started(body: &Value, image: &ImageInspect) -> Started {
         directory: path(body["WorkingDir"].as_str()).unwrap_or_else(|| image_directory.clone()),
         image_directory,
     }
-}
-
-/// Whether what a share names is there, as far as this machine can tell.
-pub(super) fn is_there(api: &Api, is_here: bool, share: &Share) -> bool {
-    if share.is_folder() {
-        return !is_here || files::kind(Path::new(&share.source)).is_ok();
-    }
-    let found = api.attempt(CONTROL_LIMIT, api.client.inspect_volume(&share.source));
-    !matches!(found, Err(error) if is_missing(&error))
 }
 
 /// What a service of a compose file depends on, started beside it.
@@ -218,14 +212,14 @@ fn still_there(cx: &Context<'_>, api: &Api) -> Result<(), EnvError> {
 fn depended_on(
     cx: &Context<'_>,
     engine: (&Docker, &Api),
-    is_here: bool,
+    machine: &EngineMachine<'_>,
     wish: &Wish<'_>,
 ) -> Result<Option<Beside>, EnvError> {
     #[cfg(unix)]
     if let Source::Service { file, service } = wish.source
         && wish.with_dependencies
     {
-        return dependencies::started(cx, engine, is_here, (file, service)).map(Some);
+        return dependencies::started(cx, engine, machine, (file, service)).map(Some);
     }
     Ok(None)
 }
@@ -286,8 +280,8 @@ impl Docker {
             }
             _ => None,
         };
-        let is_here = engine.elsewhere.is_none();
-        let beside = depended_on(cx, (self, &api), is_here, wish)?;
+        let machine = EngineMachine::of(&api, &engine);
+        let beside = depended_on(cx, (self, &api), &machine, wish)?;
         let mut found = Found::changed(cx, &api, wish, None, beside.as_ref())?;
         if let Some(architecture) = found
             .image
@@ -299,22 +293,21 @@ impl Docker {
         }
         let mut told = std::mem::take(&mut found.told);
         told.extend(beside.into_iter().flat_map(|beside| beside.told));
-        let there = |share: &Share| is_there(&api, is_here, share);
         let template = &mut found.template;
         let copies = Copies {
             cx,
             api: &api,
-            is_there: &there,
+            machine: &machine,
             folder: wish.folder,
         };
         told.extend(copies.take(template, &found.image)?);
-        template.shown(&template.body, &there, &mut told);
-        told.extend(shared::warned(&template.body));
-        for name in template.lost() {
-            told.push(format!(
-                "NOT carried: `{name}`, which this Tare does not know"
-            ));
-        }
+        template.shown(&template.body, &machine, &mut told);
+        told.extend(template.warned());
+        let answers = match wish.source {
+            // A line is what its user would start, and the running container is there already.
+            Source::Line(_) | Source::Inside(_) => None,
+            _ => reach::would_answer(&template.body, serves(&found.image)),
+        };
         let started = started(&template.body, &found.image);
         let own = started.own("docker");
         let mut differences: Vec<_> = parts(template.pair())
@@ -333,6 +326,7 @@ impl Docker {
             differences,
             told,
             inside,
+            answers,
             ..own
         })
     }
@@ -347,11 +341,11 @@ impl Docker {
         let (api, engine) = self.identify_linux(cx, super::DETECT_LIMIT)?;
         let like = settings.text(LIKE).unwrap_or_default();
         let (mut template, image) = Template::of(cx, &api, like)?;
-        let there = |share: &Share| is_there(&api, engine.elsewhere.is_none(), share);
+        let machine = EngineMachine::of(&api, &engine);
         let copies = Copies {
             cx,
             api: &api,
-            is_there: &there,
+            machine: &machine,
             folder: wish.folder,
         };
         let told = copies.stand_in(&mut template, &image)?;
@@ -366,6 +360,13 @@ impl Docker {
         let (api, _) = self.identify_linux(cx, super::DETECT_LIMIT)?;
         still_there(cx, &api)
     }
+}
+
+/// Whether an image says that what it runs serves.
+fn serves(image: &ImageInspect) -> bool {
+    let config = image.config.as_ref();
+    let ports = config.and_then(|config| config.exposed_ports.as_ref());
+    ports.is_some_and(|ports| !ports.is_empty())
 }
 
 /// What to change, in the words of what the container comes from.

@@ -38,7 +38,6 @@ impl Place {
     }
 
     /// Of what stands beside the arms.
-    #[cfg(unix)]
     pub(super) fn beside(arm: &ArmId, engine: Named) -> Self {
         Self {
             arm: arm.to_string(),

@@ -18,6 +18,14 @@ use crate::cx::{CONTROL_LIMIT, CommandError, CommandLine, Context, Running};
 /// The commands that make or start containers, and the one that describes the runtime.
 const STARTING: [&str; 5] = ["create", "info", "init", "run", "start"];
 
+/// With this status podman says that there is none of what was named.
+pub(super) const NONE: i32 = 1;
+/// With this, that somebody uses it.
+pub(super) const USED: i32 = 2;
+
+/// What messages call a command of podman's: its words hold the variables of a user's container.
+const CALLED: &str = "podman …";
+
 /// How podman is called: by whom, and with which OCI runtime.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Caller {
@@ -85,6 +93,47 @@ impl Caller {
         input: &[u8],
         limit: Duration,
     ) -> Result<Answer, EnvError> {
+        match self.ended(cx, what, arguments, (input, limit))? {
+            (Some(0), answer) => Ok(answer),
+            (_, answer) => Err(errors::explain(what, &answer.stderr)),
+        }
+    }
+
+    /// Calls podman, and says whether it ended with status 0; with one of `others`, which its manual says to mean that
+    /// there was nothing to do, it did not.
+    pub(super) fn has_done(
+        &self,
+        cx: &Context<'_>,
+        what: &str,
+        arguments: &[&str],
+        others: &[i32],
+    ) -> Result<bool, EnvError> {
+        match self.ended(cx, what, arguments, (&[], CONTROL_LIMIT))? {
+            (Some(0), _) => Ok(true),
+            (Some(status), _) if others.contains(&status) => Ok(false),
+            (_, answer) => Err(errors::explain(what, &answer.stderr)),
+        }
+    }
+
+    /// Whether podman has a thing of this kind and name.
+    pub(super) fn exists(
+        &self,
+        cx: &Context<'_>,
+        kind: &str,
+        name: &str,
+    ) -> Result<bool, EnvError> {
+        let what = format!("look for the {kind}");
+        self.has_done(cx, &what, &[kind, "exists", "--", name], &[NONE])
+    }
+
+    /// How a call ended, and what it wrote.
+    fn ended(
+        &self,
+        cx: &Context<'_>,
+        what: &str,
+        arguments: &[&str],
+        (input, limit): (&[u8], Duration),
+    ) -> Result<(Option<i32>, Answer), EnvError> {
         let command = self.podman(arguments, &[]);
         let finished = match cx.exec.run(&command, input, limit) {
             Ok(finished) => finished,
@@ -95,18 +144,15 @@ impl Caller {
                     limit,
                 });
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error.called(CALLED).into()),
         };
         let stdout = String::from_utf8_lossy(&finished.stdout).into_owned();
         let stderr = String::from_utf8_lossy(&finished.stderr).into_owned();
-        match finished.status {
-            Some(0) => Ok(Answer { stdout, stderr }),
-            // `env` is between, and says so in this way.
-            Some(127) if stderr.contains("podman") && stderr.contains("No such file") => {
-                Err(missing("podman"))
-            }
-            _ => Err(errors::explain(what, &stderr)),
+        // `env` is between, and says so in this way.
+        if finished.status == Some(127) && self.account.is_some() {
+            return Err(missing("podman"));
         }
+        Ok((finished.status, Answer { stdout, stderr }))
     }
 
     /// Calls podman for an answer in JSON.
@@ -148,7 +194,10 @@ impl Caller {
         arguments: &[&str],
     ) -> Result<Box<dyn Running>, EnvError> {
         let command = self.podman(arguments, &[("TARE_RUN", cx.run.as_str())]);
-        Ok(cx.exec.spawn(&command)?)
+        Ok(cx
+            .exec
+            .spawn(&command)
+            .map_err(|error| error.called(CALLED))?)
     }
 }
 

@@ -14,8 +14,8 @@ use tare_model::{ArmId, RunId};
 use super::super::EnvError;
 use super::super::image::packed::packed_name;
 use super::super::image::{AGENT_PATH, ImageTar};
-use super::caller::Caller;
-use crate::cx::{CONTROL_LIMIT, Context};
+use super::caller::{Caller, NONE, USED};
+use crate::cx::Context;
 
 /// The full name of an arm's packed image.
 pub(super) fn own_name(run: &RunId, arm: &ArmId) -> String {
@@ -80,42 +80,24 @@ pub(super) fn inspect(
     limit: Duration,
 ) -> Result<Json, EnvError> {
     match caller.inspect(cx, "image", name, limit) {
-        Err(EnvError::Refused { answer, .. }) if is_missing(&answer) => Err(EnvError::Absent {
-            why: format!(
-                "the image `{name}` is not in the storage{}, and Tare pulls nothing",
-                caller.whose()
-            ),
-            fix: Some(format!("`podman pull {name}`")),
-        }),
+        Err(EnvError::Refused { .. }) if !caller.exists(cx, "image", name)? => {
+            Err(EnvError::Absent {
+                why: format!(
+                    "the image `{name}` is not in the storage{}, and Tare pulls nothing",
+                    caller.whose()
+                ),
+                fix: Some(format!("`podman pull {name}`")),
+            })
+        }
         other => other,
     }
-}
-
-fn is_missing(answer: &str) -> bool {
-    ["image not known", "no such image", "failed to find image"]
-        .iter()
-        .any(|words| answer.contains(words))
 }
 
 /// Takes a name away, and with the last one the image. Fine if it is gone; one that another container still
 /// uses stays for that one's owner.
 pub(super) fn remove(cx: &Context<'_>, caller: &Caller, name: &str) -> Result<bool, EnvError> {
     let arguments = ["rmi", "--", name];
-    match caller.call(
-        cx,
-        "remove the packed image",
-        &arguments,
-        &[],
-        CONTROL_LIMIT,
-    ) {
-        Ok(_) => Ok(true),
-        Err(EnvError::Refused { answer, .. })
-            if is_missing(&answer) || answer.contains("image is in use") =>
-        {
-            Ok(false)
-        }
-        Err(error) => Err(error),
-    }
+    caller.has_done(cx, "remove the packed image", &arguments, &[NONE, USED])
 }
 
 /// The packed images of a run, each once whatever the number of its names.

@@ -16,7 +16,7 @@ use tare_model::wire::{Reply, Request};
 use super::super::channel::{StreamChannel, wait_for_last_words};
 use super::super::image::WORKDIR;
 use super::super::{Channel, ChannelError, Charged, EnvError, Instance};
-use super::caller::Caller;
+use super::caller::{Caller, NONE};
 use super::errors;
 use super::facts::Engine;
 use crate::cx::{CONTROL_LIMIT, Cancel, Context, Running, files};
@@ -96,10 +96,8 @@ pub(super) fn remove_volumes(
     names: &[&str],
 ) -> Result<(), EnvError> {
     let arguments = [&["volume", "rm", "--force"], names].concat();
-    match caller.call(cx, "remove the volume", &arguments, &[], CONTROL_LIMIT) {
-        Err(EnvError::Refused { answer, .. }) if answer.contains("no such volume") => Ok(()),
-        other => other.map(|_| ()),
-    }
+    let removed = caller.has_done(cx, "remove the volume", &arguments, &[NONE]);
+    removed.map(drop)
 }
 
 /// Whether a folder could not be removed for nothing but the users that its files belong to. What is mounted in it is

@@ -16,11 +16,13 @@ use super::super::EnvError;
 use super::super::image::packed;
 use super::super::own::command::Started;
 use super::super::own::like::Like;
-use super::super::own::shared::{Copy, Policy, Share, retold};
+use super::super::own::machine::{Machine, mounts_told};
+use super::super::own::share::Share;
+use super::super::own::shared::{Copy, Policy, retold};
 use super::super::own::{
     self as env_own, CONFIGURATION, Changed, LIKE, Own, Retold, Shares, Source, Taken, Wish,
 };
-use super::super::text::printable;
+use super::super::text::{and_cleanup, not_removed, printable};
 use super::caller::Caller;
 use super::settings::Settings;
 use super::{Place, Podman, image};
@@ -50,6 +52,9 @@ pub(super) struct Template {
     image_entry: Vec<String>,
     #[serde(default)]
     image_directory: String,
+    /// Whether the image says that what it runs serves.
+    #[serde(default)]
+    is_server: bool,
     /// What may be written to.
     shares: Shares,
 }
@@ -69,10 +74,7 @@ pub(super) fn is_line(command: &[String]) -> bool {
 
 /// Whether there is a container of this name.
 pub(super) fn has(cx: &Context<'_>, caller: &Caller, name: &str) -> bool {
-    let arguments = ["container", "exists", "--", name];
-    caller
-        .call(cx, "look for the container", &arguments, &[], CONTROL_LIMIT)
-        .is_ok()
+    caller.exists(cx, "container", name).unwrap_or(false)
 }
 
 /// What podman tells of a container.
@@ -80,7 +82,7 @@ fn inspected(cx: &Context<'_>, caller: &Caller, name: &str) -> Result<Json, EnvE
     let arguments = ["container", "inspect", "--format=json", "--", name];
     match caller.ask(cx, "inspect the container", &arguments, CONTROL_LIMIT) {
         Ok(answer) => Ok(answer.get(0).cloned().unwrap_or(Json::Null)),
-        Err(EnvError::Refused { answer, .. }) if answer.contains("no such container") => {
+        Err(EnvError::Refused { .. }) if !caller.exists(cx, "container", name)? => {
             Err(EnvError::Absent {
                 why: format!(
                     "there is no container `{}` in the podman{} that is asked",
@@ -176,6 +178,9 @@ impl Template {
             image_directory: text(config, "WorkingDir")
                 .filter(|path| !path.is_empty())
                 .unwrap_or_else(|| "/".to_owned()),
+            is_server: config["ExposedPorts"]
+                .as_object()
+                .is_some_and(|ports| !ports.is_empty()),
             shares,
         })
     }
@@ -195,10 +200,9 @@ impl Template {
     ) -> Result<Vec<String>, EnvError> {
         let units = difference::without(&self.units, &self.image_env, without)
             .map_err(|why| EnvError::Absent { why, fix: None })?;
-        let is_there = |share: &Share| is_there(cx, caller, share);
         let policy = Policy {
             shares: self.shares,
-            is_there: &is_there,
+            machine: &PodmansMachine { cx, caller },
             copy: &|share| can_be_overlaid(share).then_some(Copy::Overlay),
         };
         let units = beside(&units, policy, told);
@@ -228,10 +232,15 @@ impl Template {
         arguments.extend(flags.iter().map(String::as_str));
         arguments.push(&self.image);
         arguments.extend(self.command.iter().map(String::as_str));
-        caller.call(cx, "take this line", &arguments, &[], CONTROL_LIMIT)?;
-        let found = inspected(cx, caller, &name);
-        super::instance::remove_containers(cx, caller, &[&name])?;
-        let found = found?;
+        let made = caller.call(cx, "take this line", &arguments, &[], CONTROL_LIMIT);
+        let found = made.and_then(|_| inspected(cx, caller, &name));
+        // The name is the run's own, and one that was given up may be made all the same.
+        let removed = super::instance::remove_containers(cx, caller, &[&name]);
+        let found = match (found, removed) {
+            (Ok(found), Ok(())) => found,
+            (Ok(_), Err(error)) => return Err(not_removed(&name, error)),
+            (Err(error), removed) => return Err(and_cleanup(error, removed)),
+        };
         let path = found["Path"].as_str().filter(|path| !path.is_empty());
         let mut entry: Vec<String> = path.map(str::to_owned).into_iter().collect();
         entry.extend(texts(&found["Args"]));
@@ -280,15 +289,29 @@ fn can_be_overlaid(share: &Share) -> bool {
     !share.source.is_empty() && !share.steers() && (!share.is_folder() || is_folder())
 }
 
-/// Whether what a share names is there.
-fn is_there(cx: &Context<'_>, caller: &Caller, share: &Share) -> bool {
-    if share.is_folder() {
-        return files::kind(Path::new(&share.source)).is_ok();
+/// The machine on which podman's containers run. What is mounted below a folder it makes read-only on no demand.
+struct PodmansMachine<'a> {
+    cx: &'a Context<'a>,
+    caller: &'a Caller,
+}
+
+impl Machine for PodmansMachine<'_> {
+    fn has(&self, share: &Share) -> bool {
+        if share.is_folder() {
+            return files::kind(Path::new(&share.source)).is_ok();
+        }
+        // One that cannot be asked for is not stood in for: then the line itself fails.
+        let asked = self.caller.exists(self.cx, "volume", &share.source);
+        asked.unwrap_or(true)
     }
-    let arguments = ["volume", "exists", "--", &share.source];
-    caller
-        .call(cx, "look for the volume", &arguments, &[], CONTROL_LIMIT)
-        .is_ok()
+
+    fn mounts_of(&self, container: &str) -> Option<Vec<Json>> {
+        mounts_told(&inspected(self.cx, self.caller, container).ok()?["Mounts"])
+    }
+
+    fn is_here(&self) -> bool {
+        true
+    }
 }
 
 /// The line that made a container, as podman keeps it.
@@ -362,6 +385,11 @@ impl Podman {
             },
             differences,
             told,
+            answers: match wish.source {
+                // A line is what its user would start.
+                Source::Line(_) => None,
+                _ => beside::would_answer(&template.units, template.is_server),
+            },
             ..own
         })
     }
@@ -377,7 +405,11 @@ impl Podman {
         let like = taken.settings.text(LIKE).unwrap_or_default();
         let mut template: Template = env_own::kept(like, CONFIGURATION)?;
         let mut copied = beside::writable(&template.units);
-        copied.retain(|share| can_be_overlaid(share) && is_there(cx, &caller, share));
+        let machine = PodmansMachine {
+            cx,
+            caller: &caller,
+        };
+        copied.retain(|share| can_be_overlaid(share) && machine.has(share));
         if copied.is_empty() {
             return Ok(None);
         }

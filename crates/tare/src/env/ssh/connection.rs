@@ -25,7 +25,7 @@ use super::errors::{by_hand, has_logged_in, known_name, too_slow, trouble, words
 use super::reader::AfterMark;
 use super::script::{END, GUARD, remote, status};
 use super::settings::Settings;
-use crate::cx::{CONTROL_LIMIT, Context, Running, files};
+use crate::cx::{CONTROL_LIMIT, Context, Running, aside, files};
 
 /// How long the guard may take to remove its folders and end.
 const CLOSE_LIMIT: Duration = Duration::from_secs(15);
@@ -292,7 +292,8 @@ pub(super) fn refused(settings: &Settings, what: &str, answer: &str) -> EnvError
 /// Reads the guard's report on a thread, and afterwards whatever comes, so that nothing blocks.
 fn hear(stdout: Box<dyn Read + Send>) -> mpsc::Receiver<Result<Report, String>> {
     let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
+    // Without a thread nobody reports.
+    let _ = aside(move || {
         let reader = AfterMark::new(stdout);
         let n_skipped = reader.skipped();
         let mut reader = BufReader::new(reader);

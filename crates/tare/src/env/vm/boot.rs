@@ -13,7 +13,7 @@ use tare_model::guest::GuestReport;
 use tare_model::wire::{FrameError, read_frame};
 
 use super::command::Machine;
-use crate::cx::{AgentBinary, Context, Running, files};
+use crate::cx::{AgentBinary, Context, Running, aside, files};
 use crate::env::channel::{LAST_WORDS_LIMIT, pipes, wait_for_last_words};
 use crate::env::{ChannelError, EnvError};
 
@@ -112,7 +112,8 @@ type FirstFrame = (Result<GuestReport, FrameError>, Box<dyn Read + Send>);
 /// Reads the first frame on a thread, which ends with the stream at the latest, and hands the stream back.
 fn first_frame(mut reader: Box<dyn Read + Send>) -> mpsc::Receiver<FirstFrame> {
     let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
+    // Without a thread nobody sends it.
+    let _ = aside(move || {
         let frame = read_frame::<GuestReport>(&mut reader);
         // Nobody waits any more after a limit has passed.
         let _ = sender.send((frame, reader));

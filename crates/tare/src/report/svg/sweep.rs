@@ -51,19 +51,17 @@ fn drawn(dossier: &Dossier, is_wanted: impl Fn(&Sweep<'_>) -> bool) -> Vec<Figur
 
 fn sweeps(cells: &[DossierCell]) -> Vec<Sweep<'_>> {
     let mut sweeps: Vec<Sweep<'_>> = Vec::new();
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
     for cell in cells {
         for (axis, level) in levels(cell) {
-            let known = sweeps
-                .iter()
-                .position(|sweep| sweep.axis == axis && is_same_but(sweep.of, cell, axis));
-            let place = known.unwrap_or(sweeps.len());
-            if known.is_none() {
+            let place = *known.entry(all_but(cell, axis)).or_insert_with(|| {
                 sweeps.push(Sweep {
                     of: cell,
                     axis,
                     lines: Vec::new(),
                 });
-            }
+                sweeps.len() - 1
+            });
             let sweep = &mut sweeps[place];
             sweep.add(&cell.baseline, level, cell.base);
             sweep.add(&cell.arm, level, cell.env);
@@ -109,20 +107,14 @@ fn shown(level: i64) -> String {
         )
 }
 
-/// Whether two cells are of the same but for this.
-fn is_same_but(one: &DossierCell, other: &DossierCell, axis: &str) -> bool {
-    let is_same_work = one.workload == other.workload
-        && one.metric == other.metric
-        && one.path == other.path
-        && (axis == INSTANCES || one.instances == other.instances);
-    let rest = |cell: &DossierCell| {
-        let params = cell.params.0.clone();
-        params
-            .into_iter()
-            .filter(|(name, _)| name != axis)
-            .collect::<Vec<_>>()
-    };
-    is_same_work && rest(one) == rest(other)
+/// What is alike in all cells of a sweep over this: all that tells their work apart but for that.
+fn all_but(cell: &DossierCell, axis: &str) -> String {
+    let instances = (axis != INSTANCES).then_some(cell.instances);
+    let rest: Vec<_> = cell.params.0.iter().filter(|it| it.0 != axis).collect();
+    format!(
+        "{axis:?} {:?} {:?} {:?} {instances:?} {rest:?}",
+        cell.workload, cell.metric, cell.path
+    )
 }
 
 impl<'a> Sweep<'a> {

@@ -32,7 +32,7 @@ pub use brief::brief;
 pub(in crate::report) use counters::{CHARGED, counters};
 pub use plain::plain;
 pub(in crate::report) use text::NO_BREAK;
-pub use text::harmless;
+pub use text::{harmless, steers};
 pub(in crate::report) use why::{added, applied_told, base, base_arm, metric_told, share_told};
 pub use why::{time, why};
 

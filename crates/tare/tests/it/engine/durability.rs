@@ -277,3 +277,24 @@ fn runs_until_the_disk_is_full() {
     let summary = resume_on(again, &path, &mut AllBlocks, None).unwrap();
     assert_eq!(summary.n_trials as usize, told + 10);
 }
+
+#[test]
+fn a_wall_clock_that_is_set_during_a_run_changes_none_of_its_times() {
+    const YEAR_NS: i64 = 365 * 86_400 * 1_000_000_000;
+    let of = |by_ns: i64| {
+        let scene = Scene::with(|script| script.wall_set = [(4, by_ns), (9, by_ns)].into());
+        let summary = scene.execute(&study()).unwrap();
+        let stored = scene.stored();
+        let elapsed: Vec<u64> = stored.records.iter().map(|it| it.host_elapsed_ns).collect();
+        let began = stored.records.last().unwrap().started_unix_ns;
+        let listed = Store::open_to_read(&scene.path()).unwrap().runs().unwrap();
+        assert_eq!(listed[0].wall_ns, stored.wall_ns);
+        ((summary.n_trials, stored.wall_ns, elapsed), began)
+    };
+    let (plain, began) = of(0);
+    for by_ns in [YEAR_NS, -YEAR_NS, -60 * YEAR_NS] {
+        let (changed, then) = of(by_ns);
+        assert_eq!(changed, plain, "{by_ns}");
+        assert_eq!(then - began, 2 * by_ns);
+    }
+}

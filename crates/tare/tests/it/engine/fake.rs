@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tare::cx::{
@@ -95,6 +95,8 @@ pub(super) struct Script {
     pub(super) acts: BTreeMap<(&'static str, u32), Act>,
     /// The same for every request of an arm.
     pub(super) always: BTreeMap<&'static str, Act>,
+    /// After so many trials the wall clock is set on, or back, by so many nanoseconds.
+    pub(super) wall_set: BTreeMap<u32, i64>,
 }
 
 /// A machine made of script.
@@ -103,6 +105,7 @@ pub(super) struct Stage {
     pub(super) log: Mutex<Vec<String>>,
     pub(super) now_ns: AtomicU64,
     slept_ns: AtomicU64,
+    wall_offset_ns: AtomicI64,
     pub(super) cancel: Cancel,
     pub(super) cancel_after_trials: Mutex<Option<u32>>,
     is_cancel_on_its_way: AtomicBool,
@@ -125,6 +128,7 @@ impl Stage {
             log: Mutex::default(),
             now_ns: AtomicU64::new(0),
             slept_ns: AtomicU64::new(0),
+            wall_offset_ns: AtomicI64::new(0),
             cancel: Cancel::new(),
             cancel_after_trials: Mutex::default(),
             is_cancel_on_its_way: AtomicBool::default(),
@@ -205,7 +209,8 @@ impl Clock for Stage {
     }
 
     fn unix_ns(&self) -> i64 {
-        1_700_000_000_000_000_000 + self.now_ns().cast_signed()
+        let offset_ns = self.wall_offset_ns.load(Ordering::SeqCst);
+        1_700_000_000_000_000_000 + self.now_ns().cast_signed() + offset_ns
     }
 
     fn sleep(&self, duration: Duration) {
@@ -225,6 +230,9 @@ impl Observer for Stage {
         self.events.lock().unwrap().push(event.clone());
         if let Event::TrialDone { done, .. } = event {
             self.say("told".into());
+            if let Some(by_ns) = self.script.lock().unwrap().wall_set.get(done) {
+                self.wall_offset_ns.fetch_add(*by_ns, Ordering::SeqCst);
+            }
             if *self.cancel_after_trials.lock().unwrap() == Some(*done) {
                 self.cancel.request();
             }

@@ -1,5 +1,6 @@
 //! Containers of the user's own, as podman has them: taken by the line that made them, copied and never touched.
 
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::Command;
 
@@ -10,6 +11,7 @@ use tare_model::{ArmId, Params};
 
 use super::{Place, absent, place};
 use crate::own::told_of_copies;
+use crate::own_mounts::InMemory;
 
 /// What the podman that is tested prints; panics where it fails.
 #[track_caller]
@@ -209,6 +211,36 @@ fn what_the_command_writes_to_lies_below_a_layer_of_each_arms_own() {
         };
         let own = place.driver.take(&cx, &wish).unwrap();
         assert_eq!(told_of_copies(&place.driver, &cx, wish, &own), None);
+    });
+    place.assert_nothing_is_left();
+}
+
+#[test]
+fn what_is_mounted_in_a_folder_of_the_users_is_not_written_to() {
+    let Some(place) = place("own-below") else {
+        return;
+    };
+    with_image(&place, |image| {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let Some(_mounted) = InMemory::at(&folder.path().join("below")) else {
+            return;
+        };
+        let mount = format!("{}:/data:U,z", folder.path().display());
+        let line = ["podman", "run", "-v", &mount, image, "sleep", "9"].map(str::to_owned);
+        let own = take(&place, Source::Line(&line)).unwrap();
+        let told = own.told.join("\n");
+        assert!(told.contains("is not shown at `/data`"), "{told}");
+        arm_of(&place, &own.settings, |arm| {
+            let id = arm["Id"].as_str().unwrap();
+            let script =
+                "echo theirs >/data/below/theirs || echo theirs >/data/theirs || echo kept";
+            assert_eq!(podman(&place, &["exec", id, "sh", "-c", script]), "kept");
+        });
+        let below = std::fs::read_dir(folder.path().join("below")).unwrap();
+        assert_eq!(below.count(), 0);
+        // Whose they are has not changed either.
+        assert_eq!(std::fs::metadata(folder.path()).unwrap().uid(), 0);
     });
     place.assert_nothing_is_left();
 }

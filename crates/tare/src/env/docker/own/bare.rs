@@ -9,26 +9,26 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Component, Path};
 
 use bollard::models::{ContainerCreateBody, DriverData, ImageInspect};
-use bollard::query_parameters::CreateContainerOptions;
 use futures_util::StreamExt;
 use serde_json::Value;
 use tare_model::launch::Bind;
 
 use super::super::Docker;
-use super::super::api::{Api, labels_of_run};
+use super::super::api::Api;
 use super::super::errors::printable;
 use super::super::image::IMPORT_LIMIT;
 use super::difference::{self, split};
 use super::template::Template;
-use super::{Copy, is_there};
+use super::{Copy, EngineMachine, temporary};
 use crate::cx::{CONTROL_LIMIT, Context, files};
 use crate::env::EnvError;
 use crate::env::container::layers::Layers;
 use crate::env::image::packed;
-use crate::env::own::shared::{Share, shares};
+use crate::env::own::machine::Machine;
+use crate::env::own::share::shares;
 use crate::env::own::{Bare, LIKE, Own, Shares, Wish};
 
 /// The most that is copied of an image where its layers cannot be read, bytes.
@@ -53,6 +53,7 @@ fn absent(why: impl Into<String>) -> EnvError {
 struct Laying<'a> {
     cx: &'a Context<'a>,
     api: &'a Api,
+    machine: &'a dyn Machine,
     template: &'a Template,
     image: &'a ImageInspect,
     folder: &'a Path,
@@ -69,6 +70,7 @@ impl Docker {
         taken: &Own,
     ) -> Result<Vec<Bare>, EnvError> {
         let (api, engine) = self.identify_linux(cx, super::super::DETECT_LIMIT)?;
+        let machine = EngineMachine::of(&api, &engine);
         if let Some(why) = engine.elsewhere {
             return Err(absent(why));
         }
@@ -78,6 +80,7 @@ impl Docker {
         let mut laying = Laying {
             cx,
             api: &api,
+            machine: &machine,
             template: &template,
             image: &image,
             folder: wish.folder,
@@ -171,25 +174,20 @@ impl Laying<'_> {
         if u64::try_from(size).unwrap_or_default() > COPIED_MOST {
             return Err(too_large());
         }
-        let name = format!("tare-{}-export", self.cx.run);
         let body = ContainerCreateBody {
             image: Some(self.template.image().to_owned()),
-            cmd: Some(vec!["/".to_owned()]),
-            labels: Some(labels_of_run(self.cx)),
             ..Default::default()
         };
-        let options = CreateContainerOptions {
-            name: Some(name.clone()),
-            ..Default::default()
-        };
-        let request = self.api.client.create_container(Some(options), body);
-        let what = "create a container to export the image's files from";
-        self.api.call(what, CONTROL_LIMIT, request)?;
+        let what = (
+            "export",
+            "create a container to export the image's files from",
+        );
         let archive = self.folder.join("own-image.tar");
-        let exported = self.export(&name, &archive);
-        self.api.remove_container(&name)?;
+        let is_whole = temporary::with(self.cx, self.api, what, body, |name| {
+            self.export(name, &archive)
+        })?;
         let folder = self.folder.join("own-image");
-        let unpacked = if exported? {
+        let unpacked = if is_whole {
             files::unpack(&archive, &folder).map_err(EnvError::from)
         } else {
             Err(too_large())
@@ -228,8 +226,7 @@ impl Laying<'_> {
     /// The bare process over these layers that does without these differences.
     fn over(&self, without: Vec<String>, name: &str) -> Result<Bare, EnvError> {
         let body = difference::without(self.template.pair(), &without).map_err(absent)?;
-        let there = |share: &Share| is_there(self.api, true, share);
-        let body = self.template.shown(&body, &there, &mut Vec::new());
+        let body = self.template.shown(&body, self.machine, &mut Vec::new());
         let mut layers = Layers {
             lower: self.lower.clone(),
             variables: variables_of(&body, &self.template.image_env),
@@ -248,6 +245,11 @@ impl Laying<'_> {
         {
             return Err(absent("the command writes to copies of what is yours"));
         }
+        if hides_mounts(body) {
+            return Err(absent(
+                "something is mounted below a folder of yours, and stays out of its copies",
+            ));
+        }
         let is_here = |path: &&&str| files::canonical(Path::new(path)).is_ok();
         let mut binds: Vec<Bind> = NAMES
             .iter()
@@ -259,6 +261,12 @@ impl Laying<'_> {
             })
             .collect();
         for share in shares(body) {
+            if !is_plain(&share.target) {
+                return Err(absent(format!(
+                    "`{}`, where something is mounted inside, is no plain path",
+                    printable(&share.target)
+                )));
+            }
             let source = match share.source.as_str() {
                 // A new and empty one: what the image has there is there.
                 "" => continue,
@@ -346,6 +354,20 @@ impl Laying<'_> {
     }
 }
 
+/// Whether something is mounted below a folder that is not shown in containers: a bind here brings it along.
+fn hides_mounts(body: &Value) -> bool {
+    let mounts = body["HostConfig"]["Mounts"].as_array();
+    let mut mounts = mounts.into_iter().flatten();
+    mounts.any(|mount| mount["BindOptions"]["NonRecursive"] == true)
+}
+
+/// Whether a path from the root leads nowhere but down: what is laid out for it stays in the folder of its layer.
+fn is_plain(path: &str) -> bool {
+    let mut parts = Path::new(path).components();
+    parts.next() == Some(Component::RootDir)
+        && parts.all(|part| matches!(part, Component::Normal(_)))
+}
+
 /// The variables of a container: the image's, and its own in addition or in their place.
 fn variables_of(body: &Value, image_env: &[String]) -> BTreeMap<String, String> {
     let usual = [("PATH", PATH), ("HOME", "/root"), ("HOSTNAME", "tare")];
@@ -428,6 +450,26 @@ mod tests {
                 .unwrap()
                 .contains("another")
         );
+    }
+
+    #[test]
+    fn what_is_kept_out_of_containers_is_not_brought_along_by_a_bare_process() {
+        let body = |options: Value| json!({"HostConfig": {"Mounts": [{"Type": "bind", "BindOptions": options}]}});
+        assert!(hides_mounts(&body(json!({"NonRecursive": true}))));
+        assert!(!hides_mounts(&body(
+            json!({"ReadOnlyForceRecursive": true})
+        )));
+        assert!(!hides_mounts(&json!({"HostConfig": {"Mounts": null}})));
+    }
+
+    #[test]
+    fn nothing_is_laid_out_above_the_layer() {
+        for path in ["/srv", "/srv/data/"] {
+            assert!(is_plain(path), "{path}");
+        }
+        for path in ["/../../etc/cron.d", "/srv/../x", "srv", "", "."] {
+            assert!(!is_plain(path), "{path}");
+        }
     }
 
     #[test]

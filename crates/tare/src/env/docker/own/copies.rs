@@ -9,18 +9,21 @@
 use std::path::Path;
 
 use bollard::models::{ContainerCreateBody, HostConfig, ImageInspect};
-use bollard::query_parameters::{CreateContainerOptions, DownloadFromContainerOptions};
+use bollard::query_parameters::DownloadFromContainerOptions;
 use futures_util::StreamExt;
 
-use super::super::api::{Api, labels_of_run};
+use super::super::api::Api;
 use super::super::errors::printable;
 use super::super::image::{self, IMPORT_LIMIT};
 use super::difference::{Copied, copyable, switchable};
 use super::template::Template;
-use crate::cx::{CONTROL_LIMIT, Context, files};
+use super::temporary;
+use crate::cx::{Context, files};
 use crate::env::EnvError;
 use crate::env::image::ImageTar;
-use crate::env::own::shared::{Copy, Share, retold};
+use crate::env::own::machine::Machine;
+use crate::env::own::share::Share;
+use crate::env::own::shared::{Copy, retold};
 use crate::env::own::{Retold, Shares};
 
 /// The most that is copied of one mount so that it can be left away, bytes: it is laid into every container that does
@@ -33,8 +36,8 @@ const WRITTEN_MOST: usize = 256 << 20;
 pub(super) struct Copies<'a> {
     pub(super) cx: &'a Context<'a>,
     pub(super) api: &'a Api,
-    /// Whether what a share names is there.
-    pub(super) is_there: &'a dyn Fn(&Share) -> bool,
+    /// Where the mounts lie.
+    pub(super) machine: &'a dyn Machine,
     /// Where the archives are kept.
     pub(super) folder: &'a Path,
 }
@@ -67,7 +70,7 @@ impl Copies<'_> {
         image: &ImageInspect,
     ) -> Result<Option<Vec<Retold>>, EnvError> {
         let mut wanted = copyable(&template.body, &volumes_of(image));
-        wanted.retain(|share| (self.is_there)(share));
+        wanted.retain(|share| self.machine.has(share));
         let has = |template: &Template, share: &Share| {
             let mut copied = template.copied.iter();
             copied.any(|it| it.target == share.target)
@@ -91,11 +94,6 @@ impl Copies<'_> {
         Ok(Some(lines.collect()))
     }
 
-    /// The container with the same mounts that is made to copy their files from, and never started.
-    fn container(&self) -> String {
-        format!("tare-{}-files", self.cx.run)
-    }
-
     /// Copies the files of these shares, each of so many bytes at most, and says of which not, and why. `may_go`:
     /// whether they can be left away.
     fn copy(
@@ -108,68 +106,62 @@ impl Copies<'_> {
         if shares.is_empty() {
             return Ok(others);
         }
-        self.make(template)?;
-        for share in shares {
-            let why = match self.archive_of(&share.target, bytes_most) {
-                Ok(Some(bytes)) => {
-                    let number = template.copied.len();
-                    let archive = self.folder.join(format!("own-mount-{number}.tar"));
-                    files::write_working(&archive, &bytes)?;
-                    template.copied.push(Copied {
-                        target: share.target,
-                        archive,
-                        is_folder: begins_with_folder(&bytes),
-                        may_go,
-                        stands_in: false,
-                    });
-                    continue;
-                }
-                Ok(None) if bytes_most == WRITTEN_MOST => "it holds more than 256 MiB",
-                Ok(None) => "it holds more than 32 MiB",
-                Err(_) => "the engine makes no archive of its files",
-            };
-            others.push((share.target, why));
-        }
-        self.api.remove_container(&self.container())?;
-        Ok(others)
+        let what = ("files", "create a container to copy mounted files from");
+        let body = self.with_the_same_mounts(template)?;
+        temporary::with(self.cx, self.api, what, body, |container| {
+            for share in shares {
+                let why = match self.archive_of(container, &share.target, bytes_most) {
+                    Ok(Some(bytes)) => {
+                        let number = template.copied.len();
+                        let archive = self.folder.join(format!("own-mount-{number}.tar"));
+                        files::write_working(&archive, &bytes)?;
+                        template.copied.push(Copied {
+                            target: share.target,
+                            archive,
+                            is_folder: begins_with_folder(&bytes),
+                            may_go,
+                            stands_in: false,
+                        });
+                        continue;
+                    }
+                    Ok(None) if bytes_most == WRITTEN_MOST => "it holds more than 256 MiB",
+                    Ok(None) => "it holds more than 32 MiB",
+                    Err(_) => "the engine makes no archive of its files",
+                };
+                others.push((share.target, why));
+            }
+            Ok(others)
+        })
     }
 
-    fn make(&self, template: &Template) -> Result<(), EnvError> {
-        let whole = template.beside(&[], self.is_there, &mut Vec::new())?;
+    /// A container with the same mounts, which is made to copy their files from, and never started.
+    fn with_the_same_mounts(&self, template: &Template) -> Result<ContainerCreateBody, EnvError> {
+        let whole = template.beside(&[], self.machine, &mut Vec::new())?;
         let host = whole.host_config.unwrap_or_default();
-        let body = ContainerCreateBody {
+        Ok(ContainerCreateBody {
             image: whole.image,
-            cmd: Some(vec!["/".to_owned()]),
-            labels: Some(labels_of_run(self.cx)),
             host_config: Some(HostConfig {
                 binds: host.binds,
                 mounts: host.mounts,
                 ..Default::default()
             }),
             ..Default::default()
-        };
-        let options = CreateContainerOptions {
-            name: Some(self.container()),
-            ..Default::default()
-        };
-        let request = self.api.client.create_container(Some(options), body);
-        self.api
-            .call(
-                "create a container to copy mounted files from",
-                CONTROL_LIMIT,
-                request,
-            )
-            .map(drop)
+        })
     }
 
     /// The engine's archive of a path; `None` where it is longer than is copied.
-    fn archive_of(&self, path: &str, bytes_most: usize) -> Result<Option<Vec<u8>>, EnvError> {
+    fn archive_of(
+        &self,
+        container: &str,
+        path: &str,
+        bytes_most: usize,
+    ) -> Result<Option<Vec<u8>>, EnvError> {
         let options = DownloadFromContainerOptions {
             path: path.to_owned(),
         };
-        let (client, container) = (&self.api.client, self.container());
+        let client = &self.api.client;
         self.api.call("copy mounted files", IMPORT_LIMIT, async {
-            let stream = client.download_from_container(&container, Some(options));
+            let stream = client.download_from_container(container, Some(options));
             let mut stream = Box::pin(stream);
             let mut bytes = Vec::new();
             while let Some(part) = stream.next().await {

@@ -21,10 +21,11 @@ use super::super::errors::printable;
 use super::super::places::Place;
 use super::compose::{self, Needed, nanoseconds, needed, plain, strings};
 use super::template::Template;
-use super::{Beside, is_there};
+use super::{Beside, EngineMachine};
 use crate::cx::{CONTROL_LIMIT, Context};
 use crate::env::own::Shares;
-use crate::env::own::shared::Share;
+use crate::env::own::machine::Machine;
+use crate::env::own::share::Share;
 use crate::env::{Driver, EnvError, record};
 
 /// How long a service may take until it is what those want that depend on it.
@@ -38,8 +39,7 @@ const ALONE: &str = "what it can write to is empty here, and the rest read-only;
 struct Project<'a> {
     cx: &'a Context<'a>,
     api: &'a Api,
-    /// Whether the engine's machine is this one.
-    is_here: bool,
+    machine: &'a EngineMachine<'a>,
     file: &'a str,
     config: &'a Value,
 }
@@ -51,14 +51,14 @@ struct Project<'a> {
 pub(super) fn started(
     cx: &Context<'_>,
     (docker, api): (&Docker, &Api),
-    is_here: bool,
+    machine: &EngineMachine<'_>,
     (file, service): (&str, &str),
 ) -> Result<Beside, EnvError> {
     let config = compose::config(cx, &[file])?;
     let project = Project {
         cx,
         api,
-        is_here,
+        machine,
         file,
         config: &config,
     };
@@ -72,15 +72,18 @@ pub(super) fn started(
     let mut told = Vec::new();
     for needed in &all {
         let name = printable(&needed.name);
-        told.push(match project.start(needed) {
-            Ok(()) => format!(
-                "`{name}`, which it depends on, runs beside it for the time of the question, with an empty volume where it could write to one of yours"
-            ),
-            Err(error) if needed.may_be_missing => {
-                format!("`{name}`, without which it can do, is not there: {error}")
+        match project.start(needed) {
+            Ok(lines) => {
+                told.push(format!(
+                    "`{name}`, which it depends on, runs beside it for the time of the question, with an empty volume where it could write to one of yours"
+                ));
+                told.extend(lines.into_iter().map(|line| format!("`{name}`: {line}")));
             }
+            Err(error) if needed.may_be_missing => told.push(format!(
+                "`{name}`, without which it can do, is not there: {error}"
+            )),
             Err(error) => return Err(error),
-        });
+        }
     }
     told.push(
         "the network with what it depends on is the same on both sides, and no difference"
@@ -130,9 +133,10 @@ impl Project<'_> {
             .map(drop)
     }
 
-    fn start(&self, needed: &Needed) -> Result<(), EnvError> {
+    /// Starts a service; a line for what of it is not carried, and for what it reaches.
+    fn start(&self, needed: &Needed) -> Result<Vec<String>, EnvError> {
         let name = self.container(&needed.name);
-        let body = self.body(needed)?;
+        let (body, told) = self.body(needed)?;
         let options = CreateContainerOptions {
             name: Some(name.clone()),
             ..Default::default()
@@ -146,20 +150,28 @@ impl Project<'_> {
             .client
             .start_container(&name, None::<StartContainerOptions>);
         self.api.call(&what, CONTROL_LIMIT, request)?;
-        self.wait(needed, &name)
+        self.wait(needed, &name)?;
+        Ok(told)
     }
 
-    fn body(&self, needed: &Needed) -> Result<ContainerCreateBody, EnvError> {
+    fn body(&self, needed: &Needed) -> Result<(ContainerCreateBody, Vec<String>), EnvError> {
         let name = &needed.name;
+        if let Some(mode) = network_of_others(self.service(name)) {
+            return Err(EnvError::Absent {
+                why: format!(
+                    "the service `{}`, which it depends on, has `network_mode: {}`, where a copy would answer in place of the original",
+                    printable(name),
+                    printable(mode)
+                ),
+                fix: Some(ALONE.to_owned()),
+            });
+        }
         let network = self.network_of(name);
         let found = compose::service_in(self.cx, self.config, name, network.as_deref())?;
         let (template, ..) = Template::of_line(self.cx, self.api, &found.words, Shares::ReadOnly)
             .map_err(|error| found.unbuilt(error, self.file, name))?;
-        let is_kept = |share: &Share| {
-            let is_others = !share.is_folder() && share.may_write;
-            !is_others && is_there(self.api, self.is_here, share)
-        };
-        let mut body = template.beside(&[], &is_kept, &mut Vec::new())?;
+        let told = found.told.into_iter().chain(template.warned()).collect();
+        let mut body = template.beside(&[], &Emptied(self.machine), &mut Vec::new())?;
         if network.as_deref() == Some(self.network().as_str()) {
             let endpoint = EndpointSettings {
                 aliases: Some(aliases(name, self.service(name))),
@@ -179,7 +191,7 @@ impl Project<'_> {
         }
         body.labels = Some(labels);
         body.healthcheck = health_check(self.service(name)).or(body.healthcheck);
-        Ok(body)
+        Ok((body, told))
     }
 
     fn wait(&self, needed: &Needed, name: &str) -> Result<(), EnvError> {
@@ -245,6 +257,34 @@ fn ended(service: &str, code: i64) -> EnvError {
             printable(service)
         ),
         fix: Some(ALONE.to_owned()),
+    }
+}
+
+/// The network of a service, where it is the machine's or that of a container outside of the file.
+fn network_of_others(service: &Map<String, Value>) -> Option<&str> {
+    let mode = service.get("network_mode").and_then(Value::as_str);
+    mode.filter(|mode| *mode == "host" || mode.starts_with("container:"))
+}
+
+/// A machine on which no volume is there that could be written to: each has an empty one in its place.
+struct Emptied<'a>(&'a EngineMachine<'a>);
+
+impl Machine for Emptied<'_> {
+    fn has(&self, share: &Share) -> bool {
+        let is_others = !share.is_folder() && share.may_write;
+        !is_others && self.0.has(share)
+    }
+
+    fn mounts_of(&self, container: &str) -> Option<Vec<Value>> {
+        self.0.mounts_of(container)
+    }
+
+    fn is_here(&self) -> bool {
+        self.0.is_here()
+    }
+
+    fn is_recursive(&self) -> bool {
+        self.0.is_recursive()
     }
 }
 
@@ -331,6 +371,23 @@ mod tests {
         ] {
             let found = state(ends, status, code, health);
             assert_eq!(found, expected, "{ends} {status} {code} {health}");
+        }
+    }
+
+    #[test]
+    fn a_service_on_the_machines_network_is_not_started_beside_the_original() {
+        let of = |service: Value| {
+            let service = service.as_object().unwrap().clone();
+            network_of_others(&service).map(str::to_owned)
+        };
+        assert_eq!(of(json!({"network_mode": "host"})).as_deref(), Some("host"));
+        assert!(of(json!({"network_mode": "container:db"})).is_some());
+        for own in [
+            json!({}),
+            json!({"network_mode": "service:db"}),
+            json!({"network_mode": "none"}),
+        ] {
+            assert_eq!(of(own), None);
         }
     }
 

@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::difference::{Pair, is_nothing, without};
+use crate::env::own::fields::FIELDS;
 use crate::env::text::printable;
 
 /// How often the client is asked at most: it takes a twentieth of a second each time.
@@ -56,24 +57,57 @@ impl Edit {
     }
 }
 
-/// A flag without the text of what may be a variable.
+/// Flags whose texts hold nobody's keys, beside those of the table.
+const TELLING: [&str; 20] = [
+    "--cap-add",
+    "--cap-drop",
+    "--device",
+    "--entrypoint",
+    "--log-driver",
+    "--net",
+    "--network",
+    "--publish",
+    "--security-opt",
+    "--tmpfs",
+    "--ulimit",
+    "--user",
+    "--volume",
+    "--workdir",
+    "-c",
+    "-m",
+    "-p",
+    "-u",
+    "-v",
+    "-w",
+];
+
+/// A flag, with its text only where that holds nobody's keys: letters may be joined in one word, and what newer clients
+/// know may be anything.
 fn shown(flag: &[String]) -> String {
     let text = flag.join(" ");
-    let is_variable = ["-e", "--env", "--log-opt", "-l", "--label"]
-        .iter()
-        .any(|begin| flag[0].starts_with(begin));
-    let hidden = match (is_variable, flag) {
-        (false, _) => text,
-        (true, [one]) if one.starts_with("--") => {
-            let parts: Vec<&str> = one.splitn(3, '=').take(2).collect();
-            format!("{}=…", parts.join("="))
-        }
-        (true, _) => match text.split_once('=') {
-            Some((name, _)) => format!("{name}=…"),
-            None => text,
+    let name = flag[0].split('=').next().unwrap_or_default();
+    let is_telling = TELLING.contains(&name)
+        || FIELDS
+            .iter()
+            .any(|field| field.flag == name && !matches!(field.id, "env" | "log" | "label"));
+    let shown = match flag {
+        _ if is_telling => text,
+        // A variable is told by its name.
+        [one] if one.starts_with("--") => match one.splitn(3, '=').collect::<Vec<_>>()[..] {
+            [_] => text,
+            [flag, name, _] => format!("{flag}={name}=…"),
+            _ => format!("{name}=…"),
         },
+        [_, value] if matches!(name, "-e" | "--env") => {
+            let variable = value.split('=').next().unwrap_or_default();
+            let end = if value.contains('=') { "=…" } else { "" };
+            format!("{name} {variable}{end}")
+        }
+        [one] if one.len() == 2 => text,
+        _ if name.starts_with("--") => format!("{name} …"),
+        _ => format!("{}…", name.chars().take(2).collect::<String>()),
     };
-    printable(&hidden.chars().take(120).collect::<String>())
+    printable(&shown.chars().take(120).collect::<String>())
 }
 
 /// The line without these differences, asked of the client by `ask`; `verb` is the place of `run` in it. `None` where
@@ -279,6 +313,35 @@ mod tests {
         assert_eq!(words, "docker run --init -c 2 x sh -c 2");
         assert_eq!(told, "without `-e A=…` and without `--env=B=…`");
         assert_eq!(patch(line, &["init"], &[]).unwrap().1, "without `--init`");
+    }
+
+    #[test]
+    fn no_text_of_a_flag_is_told_that_may_hold_a_key() {
+        for (flag, told) in [
+            (&["-e", "DB_PASSWORD=hush"][..], "-e DB_PASSWORD=…"),
+            (&["--env=DB_PASSWORD=hush"], "--env=DB_PASSWORD=…"),
+            (&["-ePASSWORD=hush"], "-e…"),
+            (&["-itePASSWORD=hush"], "-i…"),
+            (
+                &["--mount", "type=volume,volume-opt=o=password=hush"],
+                "--mount …",
+            ),
+            (
+                &["--mount=type=volume,volume-opt=o=password=hush"],
+                "--mount=type=…",
+            ),
+            (&["--annotation", "token=hush"], "--annotation …"),
+            (&["--health-cmd", "curl -u me:hush x"], "--health-cmd …"),
+            (&["--newest=hush"], "--newest=…"),
+            (&["-l", "token=hush"], "-l…"),
+            (&["-c", "2"], "-c 2"),
+            (&["--cpu-shares=2"], "--cpu-shares=2"),
+            (&["--init"], "--init"),
+            (&["-i"], "-i"),
+        ] {
+            let flag: Vec<String> = flag.iter().map(|word| (*word).to_owned()).collect();
+            assert_eq!(shown(&flag), told);
+        }
     }
 
     #[test]

@@ -6,20 +6,22 @@
 //! What it cannot see: what an original has become since it was started.
 
 use bollard::models::{ContainerCreateBody, ContainerInspectResponse, HostConfig, ImageInspect};
-use bollard::query_parameters::CreateContainerOptions;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::super::api::{Api, labels_of_run};
+use super::super::api::Api;
 use super::super::errors::{is_missing, printable};
 use super::super::image;
 use super::difference::{self, Copied, Pair};
 #[cfg(unix)]
 use super::line;
+use super::temporary;
 use crate::cx::{CONTROL_LIMIT, Context};
 use crate::env::EnvError;
-use crate::env::own::shared::{self, Copy, Share};
-use crate::env::own::{self, Shares};
+use crate::env::own::machine::Machine;
+use crate::env::own::share::{self, Share};
+use crate::env::own::shared::{self, Copy};
+use crate::env::own::{self, Shares, reach};
 
 /// What a container of the user's was made with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -88,7 +90,7 @@ impl Template {
 
     /// The copies that an arm which does without these differences has, and where.
     pub(in crate::env::docker) fn copied_for(&self, without: &[String]) -> Vec<(Copied, Copy)> {
-        let shares = shared::shares(&self.body);
+        let shares = share::shares(&self.body);
         let is_mounted = |copied: &&Copied| shares.iter().any(|it| it.target == copied.target);
         let copied = self.copied.iter().filter(is_mounted);
         copied
@@ -140,29 +142,17 @@ impl Template {
         let image_id = body["Image"].as_str().unwrap_or_default().to_owned();
         let image = image::inspect(api, &image_id)?;
         // Made and never started, so that the engine says what it fills in by itself.
-        let plain_name = format!("tare-{}-plain", cx.run);
         let request = ContainerCreateBody {
             image: Some(image_id),
-            cmd: Some(vec!["/".to_owned()]),
             // Engines fill in what is missing only where there is something to fill in.
             host_config: Some(HostConfig::default()),
-            labels: Some(labels_of_run(cx)),
             ..Default::default()
         };
-        let options = CreateContainerOptions {
-            name: Some(plain_name.clone()),
-            ..Default::default()
-        };
-        api.call(
-            "create a plain container to compare with",
-            CONTROL_LIMIT,
-            api.client.create_container(Some(options), request),
-        )?;
-        let plain = inspected(api, &plain_name);
-        api.remove_container(&plain_name)?;
+        let what = ("plain", "create a plain container to compare with");
+        let plain = temporary::with(cx, api, what, request, |name| inspected(api, name))?;
         let template = Self {
             body,
-            plain: plain?,
+            plain,
             image_env: variables_of(&image),
             shares,
             has_kept_network: false,
@@ -175,12 +165,12 @@ impl Template {
     pub(in crate::env::docker) fn beside(
         &self,
         without: &[String],
-        is_there: &dyn Fn(&Share) -> bool,
+        machine: &dyn Machine,
         told: &mut Vec<String>,
     ) -> Result<ContainerCreateBody, EnvError> {
         let body = difference::without(self.pair(), without)
             .map_err(|why| EnvError::Absent { why, fix: None })?;
-        request(&self.shown(&body, is_there, told))
+        request(&self.shown(&body, machine, told))
     }
 
     /// Shares what is the user's as another one of the same container does.
@@ -193,7 +183,7 @@ impl Template {
     pub(super) fn shown(
         &self,
         body: &Value,
-        is_there: &dyn Fn(&Share) -> bool,
+        machine: &dyn Machine,
         told: &mut Vec<String>,
     ) -> Value {
         let copy = |share: &Share| {
@@ -202,14 +192,21 @@ impl Template {
         };
         let policy = shared::Policy {
             shares: self.shares,
-            is_there,
+            machine,
             copy: &copy,
         };
         shared::beside(body, policy, told)
     }
 
+    /// What is worth knowing of a copy of it: what it reaches, and what of it is lost.
+    pub(super) fn warned(&self) -> Vec<String> {
+        let lost = self.lost().into_iter();
+        let lost = lost.map(|name| format!("NOT carried: `{name}`, which this Tare does not know"));
+        reach::warned(&self.body).into_iter().chain(lost).collect()
+    }
+
     /// Fields that newer or older engines know and this program does not: they would be lost.
-    pub(super) fn lost(&self) -> Vec<String> {
+    fn lost(&self) -> Vec<String> {
         let Ok(known) = request(&self.body).and_then(|body| {
             serde_json::to_value(body).map_err(|error| EnvError::Refused {
                 what: "reading a configuration".into(),
@@ -400,7 +397,7 @@ mod tests {
             json!(["web"])
         );
         // What it may do on the machine, its copies may.
-        assert_eq!(shared::warned(&body).len(), 2);
+        assert_eq!(reach::warned(&body).len(), 2);
     }
 
     #[test]

@@ -7,7 +7,22 @@ use serde_json::{Value as Json, json};
 
 use super::difference;
 use super::words::{Unit, mount};
-use crate::env::own::shared::{self, Policy, Share};
+use crate::env::own::reach;
+use crate::env::own::share::{self, Share};
+use crate::env::own::shared::{self, Policy};
+
+/// Flags that are made anew, of what may be shared.
+const SHARED: [&str; 7] = [
+    "device",
+    "device-cgroup-rule",
+    "mount",
+    "publish",
+    "publish-all",
+    "volume",
+    "volumes-from",
+];
+/// Parts of a mount by which the user's files would get other labels or owners.
+const CHANGES: [&str; 5] = ["U", "Z", "chown", "relabel", "z"];
 
 /// What the flags ask of an engine, as far as it is shared, in the words of the other engine's API.
 fn body_of(units: &[Unit]) -> Json {
@@ -30,19 +45,45 @@ fn body_of(units: &[Unit]) -> Json {
             )
         })
         .collect();
+    let devices: Vec<Json> = of("device").into_iter().filter_map(device).collect();
+    let mode = |flag: &str| of(flag).first().map_or(Json::Null, |text| json!(text));
     json!({
         "Labels": labels.into_iter().map(|(name, text)| (name.to_owned(), json!(text))).collect::<serde_json::Map<_, _>>(),
         "HostConfig": {
             "Binds": of("volume"), "Mounts": mounts, "VolumesFrom": of("volumes-from"),
             "PortBindings": ports, "PublishAllPorts": has("publish-all"),
-            "Privileged": has("privileged"), "PidMode": of("pid").first(),
+            "Devices": devices, "DeviceCgroupRules": of("device-cgroup-rule"),
+            "Privileged": has("privileged"), "PidMode": mode("pid"), "IpcMode": mode("ipc"),
+            "UTSMode": mode("uts"), "NetworkMode": mode("network"),
         }
     })
 }
 
+/// `/dev/x:/dev/y:rwm` with its parts told apart; none of what is no path, by which a device is asked for in the words of
+/// its maker.
+fn device(text: &str) -> Option<Json> {
+    let mut words = text.split(':');
+    let path = words.next().filter(|path| path.starts_with('/'))?;
+    let (mut inside, mut rights) = (path, "rwm");
+    for word in words {
+        if word.starts_with('/') {
+            inside = word;
+        } else {
+            rights = word;
+        }
+    }
+    Some(json!({"PathOnHost": path, "PathInContainer": inside, "CgroupPermissions": rights}))
+}
+
+/// Why the container's own command is not to run a second time.
+pub(super) fn would_answer(units: &[Unit], is_server: bool) -> Option<String> {
+    let is_exposed = units.iter().any(|unit| unit.flag == "expose");
+    reach::would_answer(&body_of(units), is_server || is_exposed)
+}
+
 /// What of the user's could be written to.
 pub(super) fn writable(units: &[Unit]) -> Vec<Share> {
-    let mut shares = shared::shares(&body_of(units));
+    let mut shares = share::shares(&body_of(units));
     shares.retain(|share| share.may_write);
     shares
 }
@@ -51,15 +92,13 @@ pub(super) fn writable(units: &[Unit]) -> Vec<Share> {
 pub(super) fn beside(units: &[Unit], policy: Policy<'_>, told: &mut Vec<String>) -> Vec<Unit> {
     let body = body_of(units);
     let changed = shared::beside(&body, policy, told);
-    told.extend(shared::warned(&body));
+    told.extend(reach::warned(&body));
     let mut left: Vec<Unit> = units
         .iter()
         .filter(|unit| {
-            let is_shared = matches!(
-                unit.flag.as_str(),
-                "volume" | "mount" | "volumes-from" | "publish" | "publish-all"
-            );
-            !is_shared && !difference::is_left_out(&unit.flag)
+            let is_shared = SHARED.contains(&unit.flag.as_str());
+            let is_named = unit.flag == "device" && device(unit.text()).is_none();
+            (is_named || !is_shared) && !difference::is_left_out(&unit.flag)
         })
         .cloned()
         .collect();
@@ -78,15 +117,16 @@ pub(super) fn beside(units: &[Unit], policy: Policy<'_>, told: &mut Vec<String>)
             .into_iter()
             .map(|text| Unit::new("volumes-from", text)),
     );
-    for mount in host["Mounts"].as_array().into_iter().flatten() {
-        left.push(match mount["Text"].as_str() {
-            Some(text) if mount["ReadOnly"] == true && mount["WasReadOnly"] != true => {
-                Unit::new("mount", format!("{text},ro=true"))
-            }
-            Some(text) => Unit::new("mount", text),
-            None => Unit::new("volume", mount["Target"].as_str().unwrap_or_default()),
-        });
-    }
+    let mounts = host["Mounts"].as_array().into_iter().flatten();
+    left.extend(mounts.map(unit_of));
+    let devices = host["Devices"].as_array().into_iter().flatten();
+    left.extend(devices.map(|device| {
+        let part = |name: &str| device[name].as_str().unwrap_or_default();
+        let parts = ["PathOnHost", "PathInContainer", "CgroupPermissions"].map(part);
+        Unit::new("device", parts.join(":"))
+    }));
+    let rules = texts("DeviceCgroupRules").into_iter();
+    left.extend(rules.map(|text| Unit::new("device-cgroup-rule", text)));
     let ports = host["PortBindings"].as_object();
     left.extend(
         ports
@@ -97,11 +137,66 @@ pub(super) fn beside(units: &[Unit], policy: Policy<'_>, told: &mut Vec<String>)
     left
 }
 
+/// A mount in the words of the client: those of the line, but for what would change the user's files, where it is one of
+/// the line's.
+fn unit_of(mount: &Json) -> Unit {
+    let part = |name: &str| mount[name].as_str().unwrap_or_default();
+    if part("Type") == "volume" && part("Source").is_empty() {
+        return Unit::new("volume", part("Target"));
+    }
+    let text = mount["Text"].as_str().map_or_else(
+        || {
+            let parts = ["Type", "Source", "Target"].map(part);
+            format!("type={},src={},dst={}", parts[0], parts[1], parts[2])
+        },
+        str::to_owned,
+    );
+    let is_closed = mount["ReadOnly"] == true;
+    let is_kept = |word: &&str| {
+        let name = word.split('=').next().unwrap_or_default();
+        let is_right = matches!(name, "ro" | "readonly" | "rw" | "bind-propagation");
+        !(CHANGES.contains(&name) || is_closed && is_right)
+    };
+    let mut words: Vec<&str> = text.split(',').filter(is_kept).collect();
+    if is_closed {
+        words.push("ro=true");
+    }
+    if mount["BindOptions"]["NonRecursive"] == true {
+        words.push("bind-nonrecursive");
+    }
+    Unit::new("mount", words.join(","))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::env::own::Shares;
+    use crate::env::own::machine::Machine;
     use crate::env::own::shared::Copy;
+
+    /// A machine on which everything is there but `/new`, with something mounted below `/deep`.
+    struct Fake;
+
+    impl Machine for Fake {
+        fn has(&self, share: &Share) -> bool {
+            share.source != "/new"
+        }
+        fn is_here(&self) -> bool {
+            true
+        }
+        fn has_mounts(&self, folder: &str) -> bool {
+            folder == "/deep"
+        }
+        fn sockets(&self, folder: &str) -> Vec<String> {
+            (folder == "/apps")
+                .then(|| "podman.sock".to_owned())
+                .into_iter()
+                .collect()
+        }
+        fn is_disk(&self, _: &str) -> bool {
+            false
+        }
+    }
 
     fn units(all: &[(&str, &str)]) -> Vec<Unit> {
         let all = all.iter();
@@ -127,7 +222,7 @@ mod tests {
         let words = |shares: Shares, told: &mut Vec<String>| -> Vec<String> {
             let policy = Policy {
                 shares,
-                is_there: &|share| share.source != "/new",
+                machine: &Fake,
                 copy: &|share| (share.source != "db").then_some(Copy::Overlay),
             };
             let left = beside(&given, policy, told);
@@ -140,10 +235,10 @@ mod tests {
             [
                 "--cpus=2",
                 "--volume=/srv:/srv:ro",
-                "--volume=data:/data:ro",
+                "--volume=data:/data:ro,nocopy",
                 "--volumes-from=other:ro",
                 "--volume=/new",
-                "--mount=type=bind,src=/conf,dst=/conf,ro",
+                "--mount=type=bind,src=/conf,dst=/conf,ro=true",
                 "--mount=type=volume,source=db,target=/db,ro=true",
                 "--publish=127.0.0.1::80/tcp",
             ]
@@ -170,11 +265,106 @@ mod tests {
         for word in [
             "--volume=/srv:/srv:O",
             "--volume=data:/data:O",
-            "--mount=type=bind,src=/conf,dst=/conf,ro",
+            "--mount=type=bind,src=/conf,dst=/conf,ro=true",
             "--mount=type=volume,source=db,target=/db,ro=true",
         ] {
             assert!(copied.contains(&word.to_owned()), "{word}: {copied:?}");
         }
         assert!(told.join("\n").contains("a COPY of `data`"), "{told:?}");
+    }
+
+    /// The words that are left of these flags, and what is told.
+    fn left(shares: Shares, all: &[(&str, &str)]) -> (Vec<String>, String) {
+        let mut told = Vec::new();
+        let policy = Policy {
+            shares,
+            machine: &Fake,
+            copy: &|_| None,
+        };
+        let left = beside(&units(all), policy, &mut told);
+        (left.iter().map(Unit::word).collect(), told.join("\n"))
+    }
+
+    #[test]
+    fn no_option_changes_the_users_files_and_nothing_below_a_folder_is_written_to() {
+        let given = [
+            ("volume", "/srv:/srv:U,z"),
+            ("volume", "/deep:/deep"),
+            ("volume", "/over:/over:O,upperdir=/mine,workdir=/work"),
+            (
+                "mount",
+                "type=bind,src=/a,dst=/a,rw,U=true,relabel=shared,bind-propagation=rshared",
+            ),
+            ("mount", "type=bind,src=/deep,dst=/b,chown"),
+            ("mount", "type=glob,src=/etc/*,dst=/g"),
+            ("mount", "type=tmpfs,dst=/t"),
+            ("volume", "/apps:/apps"),
+        ];
+        let (words, told) = left(Shares::ReadOnly, &given);
+        assert_eq!(
+            words,
+            [
+                "--volume=/srv:/srv:ro",
+                "--volume=/over:/over:O",
+                "--volume=/apps:/apps:ro",
+                "--mount=type=bind,src=/deep,dst=/deep,ro=true,bind-nonrecursive",
+                "--mount=type=bind,src=/dev/null,dst=/apps/podman.sock,ro=true",
+                "--mount=type=bind,src=/a,dst=/a,ro=true",
+                "--mount=type=bind,src=/deep,dst=/b,ro=true,bind-nonrecursive",
+                "--mount=type=tmpfs,dst=/t",
+            ]
+        );
+        for word in ["`type=glob`", "mounted below `/deep`", "podman.sock"] {
+            assert!(told.contains(word), "{word}: {told}");
+        }
+        let (words, _) = left(Shares::Shared, &given);
+        for word in [
+            "--volume=/srv:/srv",
+            "--mount=type=bind,src=/a,dst=/a,rw,bind-propagation=rshared",
+            "--mount=type=glob,src=/etc/*,dst=/g",
+        ] {
+            assert!(words.contains(&word.to_owned()), "{word}: {words:?}");
+        }
+    }
+
+    #[test]
+    fn disks_are_read_and_servers_on_the_machines_network_are_known() {
+        let given = [
+            ("device", "/dev/sda:/dev/disk"),
+            ("device", "/dev/fuse"),
+            ("device", "nvidia.com/gpu=all"),
+            ("device-cgroup-rule", "b 8:* rwm"),
+            ("network", "host"),
+            ("expose", "80"),
+            ("ipc", "container:db"),
+        ];
+        let (words, told) = left(Shares::ReadOnly, &given);
+        assert_eq!(
+            words,
+            [
+                "--device=nvidia.com/gpu=all",
+                "--network=host",
+                "--expose=80",
+                "--ipc=container:db",
+                "--device=/dev/sda:/dev/disk:r",
+                "--device=/dev/fuse:/dev/fuse:rwm",
+                "--device-cgroup-rule=b 8:* r",
+            ]
+        );
+        for word in [
+            "`/dev/sda` can be READ only",
+            "ports of the machine",
+            "container `db`",
+        ] {
+            assert!(told.contains(word), "{word}: {told}");
+        }
+        assert!(would_answer(&units(&given), false).is_some());
+        assert!(would_answer(&units(&[("network", "host")]), false).is_none());
+        assert!(would_answer(&units(&[("network", "host")]), true).is_some());
+        assert!(
+            left(Shares::Shared, &given)
+                .0
+                .contains(&"--device=/dev/sda:/dev/disk:rwm".to_owned())
+        );
     }
 }

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Pair, Part, Switch, host_config};
-use crate::env::own::shared::{self, Copy, Share};
+use crate::env::own::share::{self, Share};
+use crate::env::own::shared::Copy;
 use crate::env::own::{self, Difference, Shares, is_difference};
 use crate::env::text::printable;
 
@@ -62,7 +63,7 @@ pub(in crate::env::docker::own) fn switchable(
 ) -> (Vec<Share>, Vec<(String, &'static str)>) {
     let places = places(body, image_volumes);
     let (mut able, mut others) = (Vec::new(), Vec::new());
-    for share in shared::shares(body) {
+    for share in share::shares(body) {
         let hindrance = if policy == Shares::Shared {
             Some("the command may write there")
         } else if places
@@ -90,7 +91,7 @@ pub(in crate::env::docker::own) fn switchable(
 /// above.
 pub(in crate::env::docker::own) fn copyable(body: &Value, image_volumes: &[String]) -> Vec<Share> {
     let places = places(body, image_volumes);
-    let shares = shared::shares(body).into_iter();
+    let shares = share::shares(body).into_iter();
     shares
         .filter(|share| share.may_write && !share.source.is_empty())
         .filter(|share| unfit(body, share, &places).is_none())
@@ -179,7 +180,7 @@ pub(super) fn of_mounts(pair: Pair<'_>) -> Vec<Part> {
         let mut copied = pair.copied.iter();
         copied.any(|it| it.may_go && it.target == share.target)
     };
-    shared::shares(pair.body)
+    share::shares(pair.body)
         .into_iter()
         .filter(copied)
         .map(|share| {

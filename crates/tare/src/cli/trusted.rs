@@ -1,0 +1,135 @@
+//! What a study from elsewhere would run, told before anybody is asked to trust it.
+//!
+//! A study is a program: its workloads and settings name commands, folders, users and engines. What is told is taken
+//! from the study that would be carried out, and nothing of it is left to a file that lies beside.
+//! What it cannot see: what the commands do.
+
+use tare_model::{Params, Study, Value};
+
+use super::{Exit, Failed};
+use crate::plan::Plan;
+use crate::report::terminal::harmless;
+
+/// Letters that are told of one value, and lines at most; how much more there is, is said.
+const MOST_LETTERS: usize = 500;
+const MOST_LINES: usize = 40;
+
+/// Refuses a study whose plan would not end: planning it comes before any question.
+pub(super) fn check_size(study: &Study) -> Result<(), Failed> {
+    if Plan::fits(study) {
+        return Ok(());
+    }
+    Err(Failed::new(
+        Exit::Usage,
+        format!(
+            "the study plans {} blocks of {} arms and {} workloads, which are too many",
+            study.blocks_max,
+            study.arms.len(),
+            study.workloads.len()
+        ),
+    )
+    .hint("ask whoever sent it for one with fewer blocks"))
+}
+
+/// That a study which came from elsewhere is not carried out unasked, with what it would run. `what` is the subject.
+pub(super) fn refusal(what: &str, study: &Study) -> Failed {
+    let mut lines = would_run(study);
+    let n_more = lines.len().saturating_sub(MOST_LINES);
+    lines.truncate(MOST_LINES);
+    if n_more > 0 {
+        lines.push(format!("and {n_more} more"));
+    }
+    Failed::new(
+        Exit::Usage,
+        format!(
+            "{what} runs what its study names:\n  {}",
+            lines.join("\n  ")
+        ),
+    )
+}
+
+/// A line for everything that a study runs, shows inside or asks of an environment.
+fn would_run(study: &Study) -> Vec<String> {
+    let workloads = study
+        .workloads
+        .iter()
+        .map(|it| line("workload", it.id.as_str(), &it.params));
+    let arms = study
+        .arms
+        .iter()
+        .filter(|it| !it.stored_settings().is_empty());
+    let arms = arms.map(|it| {
+        let name = format!("{} ({})", it.id, it.driver);
+        line("arm", &name, &it.stored_settings())
+    });
+    workloads.chain(arms).collect()
+}
+
+fn line(kind: &str, name: &str, params: &Params) -> String {
+    let told: Vec<String> = params
+        .0
+        .iter()
+        .map(|(name, value)| format!("{name} = {}", shown(value)))
+        .collect();
+    let line = if told.is_empty() {
+        format!("{kind} {name}")
+    } else {
+        format!("{kind} {name}: {}", told.join(", "))
+    };
+    harmless(&line)
+}
+
+/// A value as JSON, where the words of a list stay apart; a text that is JSON itself, as it is.
+fn shown(value: &Value) -> String {
+    let text = match value {
+        Value::Text(text) if text.starts_with('{') => text.clone(),
+        other => serde_json::to_string(other).unwrap_or_default(),
+    };
+    let n_letters = text.chars().count();
+    if n_letters <= MOST_LETTERS {
+        return text;
+    }
+    let begin: String = text.chars().take(MOST_LETTERS).collect();
+    format!("{begin}… ({n_letters} letters)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tare_model::{ArmId, ArmSpec, WorkloadId, study::WorkloadSpec};
+
+    fn study(argv: &[&str]) -> Study {
+        let words = argv.iter().map(|word| Value::from(*word)).collect();
+        let params = Params::new().with("argv", Value::List(words));
+        let host = ArmId::new("host").unwrap();
+        let settings = Params::new().with("binds", "/etc:/etc:rw");
+        let arms = vec![
+            ArmSpec::new(host.clone(), "host", Params::new()),
+            ArmSpec::new(ArmId::new("box").unwrap(), "container", settings),
+        ];
+        let workload = WorkloadSpec::new(WorkloadId::new("command").unwrap(), params);
+        Study::new("s", host, arms, vec![workload])
+    }
+
+    #[test]
+    fn commands_and_what_is_shown_inside_are_told_word_for_word_and_steer_no_terminal() {
+        let told = refusal("to repeat it", &study(&["sh", "-c", "rm -r\u{1b}[2J\n/"]));
+        for said in [
+            r#"workload command: argv = ["sh","-c","rm -r\u001b[2J\n/"]"#,
+            r#"arm box (container): binds = "/etc:/etc:rw""#,
+        ] {
+            assert!(told.message.contains(said), "{told}");
+        }
+        let long = refusal("it", &study(&[&"x".repeat(9_000)]));
+        assert!(long.message.contains("(9004 letters)"), "{long}");
+        assert!(long.message.len() < 1_000, "{long}");
+    }
+
+    #[test]
+    fn a_plan_that_would_not_end_is_refused_before_it_is_made() {
+        let mut study = study(&["true"]);
+        assert!(check_size(&study).is_ok());
+        study.blocks_max = u32::MAX;
+        assert!(check_size(&study).is_err());
+    }
+}

@@ -1,0 +1,71 @@
+//! Files that somebody else may have put there, read only where they are plain files and no longer than is wanted.
+//!
+//! Opening a pipe would wait for its writer, and a device may have no end.
+//! What it cannot see: whose they are; that is checked where it matters.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use super::{FileError, error};
+
+/// Reads a whole plain file of at most `most` bytes, through links.
+pub fn read_plain(path: &Path, most: u64) -> Result<Vec<u8>, FileError> {
+    let file = open(path)?;
+    let length = file.metadata().map_err(error("look at", path))?.len();
+    if length > most {
+        return Err(error("read", path)(io::ErrorKind::FileTooLarge.into()));
+    }
+    taken(file, path, most)
+}
+
+/// The first bytes of a plain file, at most `length`.
+pub fn head(path: &Path, length: usize) -> Result<Vec<u8>, FileError> {
+    taken(open(path)?, path, length as u64)
+}
+
+fn taken(file: File, path: &Path, most: u64) -> Result<Vec<u8>, FileError> {
+    let mut bytes = Vec::new();
+    file.take(most)
+        .read_to_end(&mut bytes)
+        .map_err(error("read", path))?;
+    Ok(bytes)
+}
+
+fn open(path: &Path) -> Result<File, FileError> {
+    let mut options = std::fs::OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        rustix::fs::OFlags::NONBLOCK.bits().cast_signed(),
+    );
+    let file = options.open(path).map_err(error("open", path))?;
+    let found = file.metadata().map_err(error("look at", path))?;
+    if !found.is_file() {
+        return Err(error("read", path)(io::Error::other("it is no plain file")));
+    }
+    Ok(file)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_a_pipe_nor_a_device_nor_more_than_is_wanted_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
+        for path in [pipe.as_path(), Path::new("/dev/zero"), folder.path()] {
+            assert!(read_plain(path, 10).is_err(), "{}", path.display());
+            assert!(head(path, 10).is_err(), "{}", path.display());
+        }
+        let file = folder.path().join("file");
+        std::fs::write(&file, "twelve bytes").unwrap();
+        assert_eq!(read_plain(&file, 12).unwrap(), b"twelve bytes");
+        assert!(read_plain(&file, 11).is_err());
+        assert_eq!(head(&file, 6).unwrap(), b"twelve");
+    }
+}

@@ -1,0 +1,90 @@
+//! The machine of a Docker engine, as it is asked what it has of a user's and what it can do with that.
+//!
+//! What it cannot see: the mounts of an engine that has a namespace of its own on this machine.
+
+use std::path::Path;
+
+use serde_json::Value;
+use tare_model::fact;
+
+use super::super::Engine;
+use super::super::api::Api;
+use super::super::errors::is_missing;
+use crate::cx::{CONTROL_LIMIT, files};
+use crate::env::own::machine::{Machine, mounts_told};
+use crate::env::own::share::Share;
+
+/// The machine of an engine, as far as it can be told.
+pub(in crate::env::docker) struct EngineMachine<'a> {
+    api: &'a Api,
+    is_here: bool,
+    is_recursive: bool,
+}
+
+impl<'a> EngineMachine<'a> {
+    pub(in crate::env::docker) fn of(api: &'a Api, engine: &Engine) -> Self {
+        let text = |name: &str| engine.facts.get(name).map_or("", String::as_str);
+        Self {
+            api,
+            is_here: engine.elsewhere.is_none(),
+            is_recursive: is_recursive(text(fact::ENGINE_API), text(fact::ENGINE_KERNEL)),
+        }
+    }
+}
+
+impl Machine for EngineMachine<'_> {
+    fn has(&self, share: &Share) -> bool {
+        if share.is_folder() {
+            return !self.is_here || files::kind(Path::new(&share.source)).is_ok();
+        }
+        let asked = self.api.client.inspect_volume(&share.source);
+        let found = self.api.attempt(CONTROL_LIMIT, asked);
+        !matches!(found, Err(error) if is_missing(&error))
+    }
+
+    fn mounts_of(&self, container: &str) -> Option<Vec<Value>> {
+        let asked = self.api.client.inspect_container(container, None);
+        let found = self.api.attempt(CONTROL_LIMIT, asked).ok()?;
+        mounts_told(&serde_json::to_value(found.mounts).ok()?)
+    }
+
+    fn is_here(&self) -> bool {
+        self.is_here
+    }
+
+    fn is_recursive(&self) -> bool {
+        self.is_recursive
+    }
+}
+
+/// Whether an engine of this version of the API makes mounts read-only with what is mounted below them, on demand, and
+/// this kernel lets it.
+fn is_recursive(api: &str, kernel: &str) -> bool {
+    numbers(api) >= Some((1, 44)) && numbers(kernel) >= Some((5, 12))
+}
+
+/// The first two numbers of a version.
+fn numbers(version: &str) -> Option<(u32, u32)> {
+    let mut parts = version.split(['.', '-', '+']).map(str::parse);
+    Some((parts.next()?.ok()?, parts.next()?.ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_below_is_closed_by_engines_and_kernels_that_can() {
+        for (api, kernel, can) in [
+            ("1.44", "5.12.0-rc1", true),
+            ("1.51", "6.18.44-fc-v657", true),
+            ("1.43", "6.1.0", false),
+            ("1.44", "5.10.0-30-amd64", false),
+            ("2.0", "10.1", true),
+            ("", "6.1", false),
+            ("1.44", "", false),
+        ] {
+            assert_eq!(is_recursive(api, kernel), can, "{api} {kernel}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What can be found out about the machine on which the containers of a user's run, before anything of it is shown to
+//! a copy: what is there, what is mounted below it, and where the sockets lie by which it is steered.
+//!
+//! What it cannot see: the files of another machine than this one; what would have to be looked at there is not shown.
+//! This file is no driver; drivers use it.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::share::Share;
+use super::sockets::{places, sockets_below};
+use crate::cx::files;
+
+/// The machine of an engine.
+pub(in crate::env) trait Machine {
+    /// Whether the source of a share exists: an engine would make it, and it would stay.
+    fn has(&self, share: &Share) -> bool;
+
+    /// What is mounted in another container, as it would be asked for; `None` where that cannot be told.
+    fn mounts_of(&self, _container: &str) -> Option<Vec<Value>> {
+        None
+    }
+
+    /// Whether it is this one.
+    fn is_here(&self) -> bool;
+
+    /// Whether its engine makes, on demand, what is mounted below a folder read-only with that.
+    fn is_recursive(&self) -> bool {
+        false
+    }
+
+    /// Whether something is mounted below a folder, of this machine.
+    fn has_mounts(&self, folder: &str) -> bool {
+        files::has_mounts_below(Path::new(folder))
+    }
+
+    /// Whether something is mounted on the way from a folder of this machine to what lies in it.
+    fn is_mounted_between(&self, folder: &str, below: &str) -> bool {
+        let real = files::canonical(Path::new(folder)).unwrap_or_else(|_| PathBuf::from(folder));
+        let path = real.join(below);
+        let mut ways = path.ancestors().take_while(|way| *way != real);
+        ways.any(files::is_mounted)
+    }
+
+    /// The steering sockets below a folder of this machine, by their paths from there.
+    fn sockets(&self, folder: &str) -> Vec<String> {
+        sockets_below(Path::new(folder), &places())
+    }
+
+    /// Whether a device of this machine is a disk, or a folder with one in it.
+    fn is_disk(&self, device: &str) -> bool {
+        files::is_disk(Path::new(device))
+    }
+}
+
+/// What is mounted in a container, of what an engine tells of it, as it would be asked for.
+pub(in crate::env) fn mounts_told(told: &Value) -> Option<Vec<Value>> {
+    let mounts = told.as_array()?.iter();
+    let one = |mount: &Value| {
+        let source = ["Name", "Source"].iter().find_map(|name| {
+            let text = mount[*name].as_str().filter(|text| !text.is_empty());
+            text.filter(|_| *name == "Source" || mount["Type"] == "volume")
+        });
+        json!({"Type": mount["Type"], "Source": source, "Target": mount["Destination"],
+               "ReadOnly": mount["RW"] != true})
+    };
+    Some(mounts.map(one).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts_of_a_container_are_told_as_they_would_be_asked_for() {
+        let told = json!([
+            {"Type": "bind", "Source": "/srv", "Destination": "/data", "RW": true, "Mode": "z"},
+            {"Type": "volume", "Name": "db", "Source": "/var/lib/docker/volumes/db/_data", "Destination": "/db", "RW": false}
+        ]);
+        assert_eq!(
+            mounts_told(&told).unwrap(),
+            [
+                json!({"Type": "bind", "Source": "/srv", "Target": "/data", "ReadOnly": false}),
+                json!({"Type": "volume", "Source": "db", "Target": "/db", "ReadOnly": true}),
+            ]
+        );
+        assert_eq!(mounts_told(&Value::Null), None);
+    }
+}

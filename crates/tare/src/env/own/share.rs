@@ -1,0 +1,71 @@
+//! Volumes and folders of the user's, as a container's configuration names them.
+//!
+//! Pure, but for links that lead to sockets on this machine.
+//! What it cannot see: volumes of other containers, which are named by those.
+//! This file is no driver; drivers use it.
+
+use serde_json::Value;
+
+use super::sockets::steers;
+
+/// A volume or folder as the configuration names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::env) struct Share {
+    /// A path of the engine's machine, or a volume's name; empty for a new volume.
+    pub(in crate::env) source: String,
+    /// The path inside.
+    pub(in crate::env) target: String,
+    pub(in crate::env) may_write: bool,
+}
+
+impl Share {
+    pub(in crate::env) fn of_bind(text: &str) -> Option<Self> {
+        let mut words = text.split(':');
+        let (first, second) = (words.next()?, words.next());
+        let options = words.next().unwrap_or_default();
+        Some(match second {
+            Some(target) => Self {
+                source: first.to_owned(),
+                target: target.to_owned(),
+                // What is written over a layer of its own goes with that.
+                may_write: !options
+                    .split(',')
+                    .any(|option| matches!(option, "ro" | "O")),
+            },
+            None => Self {
+                source: String::new(),
+                target: first.to_owned(),
+                may_write: true,
+            },
+        })
+    }
+
+    pub(in crate::env) fn of_mount(mount: &Value) -> Option<Self> {
+        let text = |name: &str| mount[name].as_str().unwrap_or_default().to_owned();
+        matches!(mount["Type"].as_str(), Some("bind" | "volume")).then(|| Self {
+            source: text("Source"),
+            target: text("Target"),
+            may_write: mount["ReadOnly"] != true,
+        })
+    }
+
+    /// Whether whoever can connect to it steers the machine.
+    pub(in crate::env) fn steers(&self) -> bool {
+        self.is_folder() && steers(&self.source)
+    }
+
+    /// Whether it is a path of the engine's machine rather than a volume.
+    pub(in crate::env) fn is_folder(&self) -> bool {
+        self.source.starts_with('/')
+    }
+}
+
+/// What a configuration names to be shown.
+pub(in crate::env) fn shares(body: &Value) -> Vec<Share> {
+    let host = &body["HostConfig"];
+    let list = |name: &str| host[name].as_array().into_iter().flatten();
+    let binds = list("Binds").filter_map(|bind| Share::of_bind(bind.as_str()?));
+    binds
+        .chain(list("Mounts").filter_map(Share::of_mount))
+        .collect()
+}

@@ -1,0 +1,299 @@
+//! What copies share, over a machine of script.
+
+use super::*;
+
+fn body() -> Value {
+    json!({
+        "Labels": {"traefik.enable": "true"},
+        "HostConfig": {
+            "Binds": ["/srv:/srv:rw,Z", "data:/data", "/conf:/conf:ro", "/new:/new",
+                      "/var/run/docker.sock:/var/run/docker.sock", "/anonymous"],
+            "Mounts": [{"Type": "volume", "Source": "db", "Target": "/db"}, {"Type": "tmpfs", "Target": "/t"}],
+            "VolumesFrom": ["other:rw"],
+            "PortBindings": {"80/tcp": [{"HostIp": "", "HostPort": "80"}]},
+            "AutoRemove": true, "RestartPolicy": {"Name": "always"}
+        },
+        "NetworkingConfig": {"EndpointsConfig": {"mine": {"Aliases": ["web"], "IPAMConfig": {"IPv4Address": "1.2.3.4"}}}}
+    })
+}
+
+/// A machine on which everything is there but what is called `new`, with something mounted below `/deep`, and with
+/// sockets in `/run`.
+#[derive(Clone, Copy, Default)]
+struct Fake {
+    is_elsewhere: bool,
+    is_recursive: bool,
+}
+
+impl Machine for Fake {
+    fn has(&self, share: &Share) -> bool {
+        share.source != "/new"
+    }
+    fn mounts_of(&self, container: &str) -> Option<Vec<Value>> {
+        let bind =
+            |path: &str| json!({"Type": "bind", "Source": path, "Target": path, "ReadOnly": false});
+        (container == "proxy").then(|| ["/run/docker.sock", "/deep", "/own"].map(bind).to_vec())
+    }
+    fn is_here(&self) -> bool {
+        !self.is_elsewhere
+    }
+    fn is_recursive(&self) -> bool {
+        self.is_recursive
+    }
+    fn has_mounts(&self, folder: &str) -> bool {
+        ["/deep", "/run", "/"].contains(&folder)
+    }
+    fn is_mounted_between(&self, _: &str, below: &str) -> bool {
+        below.starts_with("user/")
+    }
+    fn sockets(&self, folder: &str) -> Vec<String> {
+        let all = ["docker.sock", "user/1/bus"].map(str::to_owned);
+        if folder == "/run" {
+            all.to_vec()
+        } else {
+            Vec::new()
+        }
+    }
+    fn is_disk(&self, _: &str) -> bool {
+        false
+    }
+}
+
+fn policy(shares: Shares) -> Policy<'static> {
+    Policy {
+        shares,
+        machine: &Fake {
+            is_elsewhere: false,
+            is_recursive: false,
+        },
+        copy: &|share| match share.source.as_str() {
+            "/srv" => Some(Copy::Volume),
+            "data" => Some(Copy::Overlay),
+            _ => None,
+        },
+    }
+}
+
+#[test]
+fn nothing_of_the_users_is_written_to_or_stood_in_for() {
+    let mut told = Vec::new();
+    let copy = beside(&body(), policy(Shares::ReadOnly), &mut told);
+    let host = &copy["HostConfig"];
+    assert_eq!(
+        host["Binds"],
+        json!(["/srv:/srv:ro", "data:/data:ro,nocopy", "/conf:/conf:ro"])
+    );
+    let own = |target: &str| json!({"Type": "volume", "Target": target});
+    assert_eq!(
+        host["Mounts"],
+        json!([own("/new"), own("/anonymous"),
+               {"Type": "volume", "Source": "db", "Target": "/db", "ReadOnly": true, "VolumeOptions": {"NoCopy": true}},
+               {"Type": "tmpfs", "Target": "/t"}])
+    );
+    assert_eq!(host["VolumesFrom"], json!(["other:ro"]));
+    assert_eq!(
+        host["PortBindings"]["80/tcp"],
+        json!([{"HostIp": "127.0.0.1", "HostPort": ""}])
+    );
+    assert_eq!(host["RestartPolicy"]["Name"], "no");
+    assert_eq!(host["AutoRemove"], false);
+    assert_eq!(
+        copy["NetworkingConfig"],
+        json!({"EndpointsConfig": {"mine": {}}})
+    );
+    assert_eq!(copy["Labels"], Value::Null);
+    let all = told.join("\n");
+    for word in [
+        "/srv",
+        "data",
+        "docker.sock",
+        "/new",
+        "label",
+        "ports",
+        "other",
+        "names",
+    ] {
+        assert!(all.contains(word), "{word}: {all}");
+    }
+}
+
+#[test]
+fn where_it_may_write_to_copies_what_cannot_be_copied_stays_read_only() {
+    let mut told = Vec::new();
+    let copy = beside(&body(), policy(Shares::Copied), &mut told);
+    let host = &copy["HostConfig"];
+    assert_eq!(host["Binds"], json!(["data:/data:O", "/conf:/conf:ro"]));
+    let own = |target: &str| json!({"Type": "volume", "Target": target});
+    assert_eq!(
+        host["Mounts"],
+        json!([own("/srv"), own("/new"), own("/anonymous"),
+               {"Type": "volume", "Source": "db", "Target": "/db", "ReadOnly": true, "VolumeOptions": {"NoCopy": true}},
+               {"Type": "tmpfs", "Target": "/t"}])
+    );
+    assert_eq!(host["VolumesFrom"], json!(["other:ro"]));
+    let all = told.join("\n");
+    assert!(
+        all.contains("`/srv` is a COPY of `/srv`")
+            && all.contains("`db` is shown at `/db` READ-ONLY"),
+        "{all}"
+    );
+    assert!(!all.contains("`/srv` is shown"), "{all}");
+}
+
+#[test]
+fn who_asks_for_it_gets_what_is_his_as_it_is() {
+    let mut told = Vec::new();
+    let shared = policy(Shares::Shared);
+    let copy = beside(&body(), shared, &mut told);
+    assert_eq!(
+        copy["HostConfig"]["Binds"],
+        json!([
+            "/srv:/srv:rw",
+            "data:/data",
+            "/conf:/conf:ro",
+            "/var/run/docker.sock:/var/run/docker.sock"
+        ])
+    );
+    assert_eq!(copy["HostConfig"]["VolumesFrom"], json!(["other:rw"]));
+}
+
+/// What is shown of these binds and mounts, and what is told.
+fn shown(machine: Fake, shares: Shares, host: &Value) -> (Value, String) {
+    let mut told = Vec::new();
+    let policy = Policy {
+        shares,
+        machine: &machine,
+        copy: &|_| None,
+    };
+    let copy = beside(&json!({"HostConfig": host}), policy, &mut told);
+    let host = &copy["HostConfig"];
+    (json!([host["Binds"], host["Mounts"]]), told.join("\n"))
+}
+
+#[test]
+fn what_is_mounted_below_a_folder_is_read_only_too_or_not_shown() {
+    let asked = || {
+        json!({"Binds": ["/deep:/a", "/deep:/b:ro,rslave"],
+               "Mounts": [{"Type": "bind", "Source": "/deep", "Target": "/c", "BindOptions": {"Propagation": "rshared"}}]})
+    };
+    let closed = |target: &str, how: &str| {
+        json!({"Type": "bind", "Source": "/deep", "Target": target, "ReadOnly": true,
+               "BindOptions": {"Propagation": "rprivate", how: true}})
+    };
+    let all = |how| {
+        json!([
+            [],
+            [closed("/a", how), closed("/b", how), closed("/c", how)]
+        ])
+    };
+    for is_elsewhere in [false, true] {
+        let recursive = Fake {
+            is_elsewhere,
+            is_recursive: true,
+        };
+        let (found, told) = shown(recursive, Shares::ReadOnly, &asked());
+        assert_eq!(found, all("ReadOnlyForceRecursive"));
+        assert!(!told.contains("below"), "{told}");
+        let plain = Fake {
+            is_elsewhere,
+            is_recursive: false,
+        };
+        let (found, told) = shown(plain, Shares::ReadOnly, &asked());
+        assert_eq!(found, all("NonRecursive"));
+        assert!(
+            told.contains("mounted below `/deep` is not shown at `/b`"),
+            "{told}"
+        );
+    }
+    // Where nothing is mounted there, what is mounted there later stays outside.
+    let plain = json!({"Binds": ["/flat:/a:rslave,exec"], "Mounts": [{"Type": "bind", "Source": "/flat", "Target": "/c",
+                       "BindOptions": {"Propagation": "rshared"}}]});
+    let (found, _) = shown(Fake::default(), Shares::ReadOnly, &plain);
+    assert_eq!(
+        found,
+        json!([["/flat:/a:exec,ro"], [{"Type": "bind", "Source": "/flat", "Target": "/c", "ReadOnly": true,
+                                      "BindOptions": {"Propagation": "rprivate"}}]])
+    );
+}
+
+#[test]
+fn sockets_below_a_folder_are_covered_or_the_folder_is_not_shown() {
+    let cover = |target: &str| json!({"Type": "bind", "Source": "/dev/null", "Target": target, "ReadOnly": true});
+    let asked = || json!({"Binds": ["/run:/host/run/:ro"]});
+    let recursive = Fake {
+        is_recursive: true,
+        ..Fake::default()
+    };
+    let (found, told) = shown(recursive, Shares::ReadOnly, &asked());
+    let mounts = found[1].as_array().unwrap();
+    assert_eq!(
+        mounts[1..],
+        [
+            cover("/host/run/docker.sock"),
+            cover("/host/run/user/1/bus")
+        ]
+    );
+    assert!(told.contains("covered (docker.sock, user/1/bus)"), "{told}");
+    // What is not shown needs no cover, and could have none.
+    let (found, _) = shown(Fake::default(), Shares::ReadOnly, &asked());
+    assert_eq!(
+        found[1].as_array().unwrap()[1..],
+        [cover("/host/run/docker.sock")]
+    );
+    let elsewhere = Fake {
+        is_elsewhere: true,
+        is_recursive: true,
+    };
+    for folder in ["/", "/var/run", "/run/podman"] {
+        let asked = json!({"Binds": [format!("{folder}:/x:ro")]});
+        let (found, told) = shown(elsewhere, Shares::ReadOnly, &asked);
+        assert_eq!(found, json!([[], []]), "{folder}");
+        assert!(told.contains("is not shown inside"), "{told}");
+    }
+    let (found, _) = shown(recursive, Shares::Shared, &asked());
+    assert_eq!(found, json!([["/run:/host/run/:ro"], []]));
+}
+
+#[test]
+fn no_option_changes_the_users_files_and_what_is_not_known_is_not_shown() {
+    let asked = json!({
+        "Binds": ["/srv:/srv:U,z,exec", "/srv:/over:O,upperdir=/mine,workdir=/work"],
+        "Mounts": [{"Type": "glob", "Source": "/etc/*", "Target": "/g"}, {"Type": "tmpfs", "Target": "/t"}]
+    });
+    let (found, told) = shown(Fake::default(), Shares::ReadOnly, &asked);
+    assert_eq!(
+        found,
+        json!([["/srv:/srv:exec,ro", "/srv:/over:O"], [{"Type": "tmpfs", "Target": "/t"}]])
+    );
+    assert!(told.contains("`type=glob` is not shown"), "{told}");
+    let (found, _) = shown(Fake::default(), Shares::Shared, &asked);
+    assert_eq!(found[0][0], "/srv:/srv:exec");
+    assert_eq!(found[1].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn the_mounts_of_another_container_are_judged_like_its_own() {
+    let asked = || json!({"Binds": ["/mine:/own:ro"], "VolumesFrom": ["proxy", "gone:z"]});
+    let mut told = Vec::new();
+    let copy = beside(
+        &json!({"HostConfig": asked()}),
+        policy(Shares::ReadOnly),
+        &mut told,
+    );
+    let host = &copy["HostConfig"];
+    assert_eq!(host["Binds"], json!(["/mine:/own:ro"]));
+    assert_eq!(
+        host["Mounts"],
+        json!([{"Type": "bind", "Source": "/deep", "Target": "/deep", "ReadOnly": true,
+                "BindOptions": {"Propagation": "rprivate", "NonRecursive": true}}])
+    );
+    assert_eq!(host["VolumesFrom"], json!(["gone:ro"]));
+    let told = told.join("\n");
+    assert!(told.contains("`/run/docker.sock` is not shown"), "{told}");
+    let all = beside(
+        &json!({"HostConfig": asked()}),
+        policy(Shares::Shared),
+        &mut Vec::new(),
+    );
+    assert_eq!(all["HostConfig"]["VolumesFrom"], json!(["proxy", "gone:z"]));
+}

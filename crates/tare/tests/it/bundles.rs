@@ -1,0 +1,282 @@
+//! Bundles: derived again elsewhere, measured again elsewhere, and what is none or was changed.
+
+use crate::product::Product;
+use crate::reports::measured;
+
+#[test]
+fn a_bundle_is_replayed_elsewhere_bit_for_bit_and_a_changed_one_is_refused() {
+    let product = measured();
+    product
+        .run(["report", "latest", "--bundle", "run.tar"])
+        .expect(0);
+    product
+        .run(["report", "latest", "--bundle", "again.tar"])
+        .expect(0);
+    let bundle = std::fs::read(product.folder().join("run.tar")).unwrap();
+    let again = std::fs::read(product.folder().join("again.tar")).unwrap();
+    assert!(bundle == again, "the same run is the same archive");
+
+    let elsewhere = Product::new();
+    let replay = |name: &str, bytes: &[u8]| {
+        std::fs::write(elsewhere.folder().join(name), bytes).unwrap();
+        elsewhere.run(["replay", name])
+    };
+    let told = replay("run.tar", &bundle).expect(0);
+    assert!(told.stdout.contains("bit for bit"), "{told}");
+    // What was measured is not in this home, and does not come into it.
+    assert!(elsewhere.run(["runs"]).expect(0).stdout.is_empty());
+
+    // A digit of the dossier, with and without its checksum.
+    let at = find(&bundle, b"\"wall_s\": ").unwrap() + 10;
+    let mut changed = bundle.clone();
+    changed[at] = if changed[at] == b'9' { b'8' } else { b'9' };
+    let ended = replay("changed.tar", &changed).expect(1);
+    assert!(ended.stderr.contains("dossier.json"), "{ended}");
+    let (old, new) = (
+        sum_of("dossier.json", &bundle),
+        sum_of("dossier.json", &changed),
+    );
+    let sums = find(&changed, old.as_bytes()).unwrap();
+    changed[sums..sums + old.len()].copy_from_slice(new.as_bytes());
+    let ended = replay("forged.tar", &changed).expect(1);
+    assert!(ended.stdout.contains("/cost/wall_s"), "{ended}");
+
+    // Of a version that is not known here.
+    let later = forged(
+        &bundle,
+        "dossier.json",
+        b"\"dossier\": 1",
+        b"\"dossier\": 2",
+    );
+    let ended = replay("later.tar", &later).expect(2);
+    assert!(ended.stderr.contains("of version 2"), "{ended}");
+    assert!(ended.hint().contains("newer"), "{ended}");
+
+    for (name, bytes) in [("cut.tar", &bundle[..1000]), ("text.tar", b"no archive")] {
+        let ended = replay(name, bytes).expect(2);
+        assert!(ended.stderr.contains("not a bundle"), "{ended}");
+    }
+    elsewhere.run(["replay", "absent.tar"]).expect(2);
+}
+
+/// The archive with other bytes of the same length instead of these in one of its files, and with the checksum of that.
+fn forged(archive: &[u8], name: &str, old: &[u8], new: &[u8]) -> Vec<u8> {
+    assert_eq!(old.len(), new.len());
+    let before = sum_of(name, archive);
+    let mut changed = archive.to_vec();
+    let mut places = tar::Archive::new(archive);
+    let entry = places.entries().unwrap().map(Result::unwrap);
+    let mut entry = entry.filter(|entry| entry.path().unwrap().ends_with(name));
+    let entry = entry.next().unwrap();
+    let from = usize::try_from(entry.raw_file_position()).unwrap();
+    let file = &mut changed[from..from + usize::try_from(entry.size()).unwrap()];
+    assert!(find(file, old).is_some(), "{name}");
+    while let Some(at) = find(file, old) {
+        file[at..at + new.len()].copy_from_slice(new);
+    }
+    let after = sum_of(name, &changed);
+    let at = find(&changed, before.as_bytes()).unwrap();
+    changed[at..at + after.len()].copy_from_slice(after.as_bytes());
+    changed
+}
+
+#[test]
+fn a_bundle_is_measured_again_and_its_costs_stand_beside_those_found_here() {
+    let product = measured();
+    product.run(["report", "--bundle", "run.tar"]).expect(0);
+    let bundle = std::fs::read(product.folder().join("run.tar")).unwrap();
+    let elsewhere = Product::new();
+    elsewhere.file("run.tar", &bundle);
+
+    // Its study is a program, which whoever published it wrote.
+    let refused = elsewhere.run(["run", "--again", "run.tar"]).expect(2);
+    assert!(refused.hint().contains("--trust"), "{refused}");
+    assert_eq!(elsewhere.run(["runs"]).expect(0).stdout, "");
+    let chosen = ["run", "--again", "run.tar", "--trust", "--workload", "pipe"];
+    elsewhere.run(chosen).expect(2);
+    elsewhere.run(["run", "--trust"]).expect(2);
+
+    let told = elsewhere.run(["run", "--again", "run.tar", "--trust"]);
+    let told = told.expect(0).stdout;
+    for said in [
+        "there: run ",
+        "here: run ",
+        "here ÷ there",
+        "of 2 costs are the same",
+    ] {
+        assert!(told.contains(said), "{said}: {told}");
+    }
+    let dossier = |product: &Product| product.run(["show", "--json"]).expect(0).json();
+    let (there, here) = (dossier(&product), dossier(&elsewhere));
+    assert_eq!(
+        there["study"], here["study"],
+        "the same plan in the same order"
+    );
+    assert_ne!(there["run"], here["run"]);
+
+    // Whoever began it need not be asked, unless the bundle holds another study under its name.
+    product.run(["run", "--again", "run.tar"]).expect(0);
+    let other = forged(
+        &bundle,
+        "store.db",
+        b"\"id\":\"getppid\"",
+        b"\"id\":\"integer\"",
+    );
+    // What is to be read is then not what would be run, whatever is trusted.
+    product.file("forged.tar", &other);
+    for arguments in [
+        &["run", "--again", "forged.tar"][..],
+        &["run", "--again", "forged.tar", "--trust"],
+        &["replay", "forged.tar"],
+    ] {
+        let refused = product.run(arguments).expect(1);
+        assert!(refused.stderr.contains("`study.json`"), "{refused}");
+        assert!(refused.stderr.contains("integer"), "{refused}");
+    }
+    let both = forged(
+        &other,
+        "study.json",
+        b"\"id\": \"getppid\"",
+        b"\"id\": \"integer\"",
+    );
+    product.file("forged.tar", &both);
+    let refused = product.run(["run", "--again", "forged.tar"]).expect(2);
+    assert!(refused.stderr.contains("was not begun here"), "{refused}");
+    assert!(refused.stderr.contains("workload integer"), "{refused}");
+    product.file("cut.tar", &bundle[..2_000]);
+    product
+        .run(["run", "--again", "cut.tar", "--trust"])
+        .expect(2);
+}
+
+#[test]
+fn what_lies_beside_the_raw_output_follows_from_it_too() {
+    let product = measured();
+    product.run(["report", "--bundle", "run.tar"]).expect(0);
+    let bundle = std::fs::read(product.folder().join("run.tar")).unwrap();
+    let told = product.run(["replay", "run.tar"]).expect(0);
+    assert!(told.stdout.contains("`report.html`"), "{told}");
+    for (name, old, new) in [
+        ("report.html", &b"Two"[..], &b"Ten"[..]),
+        ("versions.json", b"\"bundle\": 1", b"\"bundle\": 7"),
+        ("README.txt", b"for a browser", b"run it: sh -c"),
+    ] {
+        product.file("changed.tar", forged(&bundle, name, old, new));
+        let ended = product.run(["replay", "changed.tar"]).expect(1);
+        assert!(ended.stdout.contains(name), "{ended}");
+    }
+    // Whatever another version makes of it: then that is not checked, and said.
+    let by = format!("\"derived_by_tare\": \"{}\"", env!("CARGO_PKG_VERSION"));
+    let other = by.replace('.', "9");
+    let older = forged(&bundle, "versions.json", by.as_bytes(), other.as_bytes());
+    let older = forged(&older, "report.html", b"Two", b"Ten");
+    product.file("older.tar", older);
+    let ended = product.run(["replay", "older.tar"]).expect(0);
+    assert!(
+        ended.stdout.contains("not checked: `report.html`"),
+        "{ended}"
+    );
+}
+
+#[test]
+fn what_is_no_file_of_a_bundle_is_not_taken_into_memory() {
+    let product = measured();
+    product.run(["report", "--bundle", "run.tar"]).expect(0);
+    let bundle = std::fs::read(product.folder().join("run.tar")).unwrap();
+    let more = |header: &mut tar::Header, name: &str, content: &[u8]| {
+        let mut archive = tar::Builder::new(Vec::new());
+        archive.append_data(header, name, content).unwrap();
+        let mut more = archive.into_inner().unwrap();
+        more.extend(&bundle);
+        more
+    };
+    let header = |kind: tar::EntryType, size: u64| {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(kind);
+        header.set_size(size);
+        header.set_mode(0o644);
+        header
+    };
+    // A file of a tebibyte that takes one block.
+    let mut holes = header(tar::EntryType::GNUSparse, 512);
+    {
+        let sparse = holes.as_gnu_mut().unwrap();
+        sparse.realsize = *b"20000000000\0";
+        sparse.sparse[0].offset = *b"00000000000\0";
+        sparse.sparse[0].numbytes = *b"00000001000\0";
+    }
+    holes.set_cksum();
+    let block = [b'x'; 512];
+    for (what, archive) in [
+        ("holes", more(&mut holes, "tare/store.db", &block)),
+        (
+            "twice",
+            more(
+                &mut header(tar::EntryType::Regular, 4),
+                "tare/study.json",
+                b"text",
+            ),
+        ),
+        (
+            "another",
+            more(
+                &mut header(tar::EntryType::Regular, 4),
+                "tare/extra.bin",
+                b"text",
+            ),
+        ),
+        (
+            "folder",
+            more(
+                &mut header(tar::EntryType::Directory, 0),
+                "tare/store.db",
+                b"",
+            ),
+        ),
+        (
+            "link",
+            more(
+                &mut header(tar::EntryType::Symlink, 0),
+                "tare/store.db",
+                b"",
+            ),
+        ),
+    ] {
+        product.file("odd.tar", archive);
+        let ended = product.run(["replay", "odd.tar"]).expect(2);
+        assert!(ended.stderr.contains("not a bundle"), "{what}: {ended}");
+    }
+    let pipe = product.folder().join("pipe.tar");
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    product.run(["replay", "pipe.tar"]).expect(2);
+}
+
+fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    bytes
+        .windows(wanted.len())
+        .position(|window| window == wanted)
+}
+
+/// The SHA-256 of a file in an archive.
+fn sum_of(name: &str, archive: &[u8]) -> String {
+    use sha2::{Digest, Sha256};
+    use std::io::Read as _;
+    let mut archive = tar::Archive::new(archive);
+    for entry in archive.entries().unwrap() {
+        let mut entry = entry.unwrap();
+        if entry.path().unwrap().ends_with(name) {
+            let mut bytes = Vec::new();
+            entry.read_to_end(&mut bytes).unwrap();
+            let digest = Sha256::digest(&bytes);
+            let digits: Vec<String> = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+            return digits.concat();
+        }
+    }
+    panic!("no {name} in the archive");
+}

@@ -1,0 +1,209 @@
+//! A machine that has no more of something, programs that fill their limits, and clean-up in the middle of it.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::product::{Product, agent, has_container, is_root, words};
+use crate::world::{labelled, skip, wait_until};
+
+/// A study whose only environment is the built-in container with these settings, in which a shell does this once.
+fn in_a_container(settings: &str, script: &str) -> String {
+    format!(
+        "id = \"faults\"\n[design]\nblocks_min = 1\nblocks_max = 1\nlimit = \"100s\"\n\
+         [[arm]]\nid = \"box\"\ndriver = \"container\"\n[arm.settings]\n{settings}\n\
+         [[workload]]\nid = \"command\"\n[workload.params]\nargv = [\"/bin/sh\", \"-c\", '''{script}''']\n"
+    )
+}
+
+#[test]
+fn a_run_that_may_open_hardly_any_files_ends_with_a_reason_and_leaves_nothing() {
+    let product = Product::new();
+    for n_files in [10, 14, 18, 22, 28, 36, 48] {
+        let inner = product.command(words("run --env host --workload getppid --blocks 1"));
+        let mut command = Command::new("prlimit");
+        command.args([format!("--nofile={n_files}"), "--".to_owned()]);
+        command.arg(inner.get_program()).args(inner.get_args());
+        product.set_variables(&mut command);
+        let ended = product.finish(command);
+        assert!(!ended.stderr.contains("panicked"), "{n_files}: {ended}");
+        let code = ended.code.unwrap_or(-1);
+        // With so few that the program itself cannot be loaded, its loader says so.
+        let is_told = code == 0 || code == 127 || ended.stderr.contains("error: ");
+        assert!(is_told && (0..128).contains(&code), "{n_files}: {ended}");
+        product.run(["clean"]).expect(0);
+        product.assert_nothing_left();
+    }
+}
+
+/// A user of whom nobody has a process.
+const NOBODYS: &str = "54377";
+
+#[test]
+fn a_run_that_may_start_hardly_any_processes_ends_with_a_reason_and_leaves_nothing() {
+    if !is_root() {
+        return skip("root", "only root can become a user without a process");
+    }
+    let product = Product::new();
+    let open = fs::Permissions::from_mode(0o1777);
+    for folder in [product.folder(), product.home().parent().unwrap()] {
+        fs::set_permissions(folder, open.clone()).unwrap();
+    }
+    let at = |name: &str| product.folder().join(name);
+    fs::copy(env!("CARGO_BIN_EXE_tare"), at("tare")).unwrap();
+    fs::copy(agent(), at("agent")).unwrap();
+    for n_processes in [1, 2, 3, 4, 5, 7, 10] {
+        let mut command = Command::new("prlimit");
+        command.args([format!("--nproc={n_processes}"), "--".to_owned()]);
+        let user = [format!("--reuid={NOBODYS}"), format!("--regid={NOBODYS}")];
+        command
+            .arg("setpriv")
+            .args(user)
+            .args(["--clear-groups", "--"]);
+        command.arg(at("tare")).arg("--agent").arg(at("agent"));
+        command.args(words("run --env host --workload getppid --blocks 1"));
+        product.set_variables(&mut command);
+        let ended = product.finish(command);
+        assert!(!ended.stderr.contains("panicked"), "{n_processes}: {ended}");
+        let is_told = ended.code == Some(0) || ended.stderr.contains("error: ");
+        assert!(is_told, "{n_processes}: {ended}");
+        product.assert_nothing_left();
+    }
+}
+
+/// Every file below a folder that anybody who executes it would execute as its owner.
+fn set_uid_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        match fs::symlink_metadata(&path) {
+            Ok(kind) if kind.is_dir() => found.extend(set_uid_below(&path)),
+            Ok(kind) if kind.is_file() && kind.mode() & 0o4000 != 0 => found.push(path),
+            _ => {}
+        }
+    }
+    found
+}
+
+#[test]
+fn a_program_that_becomes_roots_inside_is_out_of_everybodys_reach_outside() {
+    if !is_root() || !has_container() {
+        return skip("root", "only root's container writes files of root's");
+    }
+    let product = Product::new();
+    let script =
+        "cp /bin/true /var/tmp/becomes-root; chmod 4755 /var/tmp/becomes-root; exec sleep 600";
+    let study = product.file("study.toml", in_a_container("", script));
+    let mut started = Product::start(product.command(["run", &study]));
+    let mut found = Vec::new();
+    wait_until("it has been made", || {
+        assert!(started.is_running());
+        found = set_uid_below(&product.home());
+        !found.is_empty()
+    });
+    for path in &found {
+        let reached = Command::new("setpriv")
+            .args([
+                "--reuid=65534",
+                "--regid=65534",
+                "--clear-groups",
+                "--",
+                "test",
+                "-e",
+            ])
+            .arg(path)
+            .status();
+        assert_eq!(reached.unwrap().code(), Some(1), "{}", path.display());
+    }
+    started.signal("INT", false);
+    started.wait().expect(4);
+    product.assert_nothing_left();
+}
+
+#[test]
+fn what_fills_its_limit_of_processes_ends_with_its_launcher() {
+    if !is_root() || !has_container() {
+        return skip(
+            "root",
+            "only root's container has a group of its own everywhere",
+        );
+    }
+    let product = Product::new();
+    // More than it may have, and no more than a machine bears where it may.
+    let script =
+        "(i=0; while [ $i -lt 200 ]; do sleep 600 & i=$((i+1)); done) 2>/dev/null; exec sleep 601";
+    let study = product.file("study.toml", in_a_container("pids = 64", script));
+    let mut started = Product::start(product.command(["run", &study]));
+    let is_full = |run: &str| {
+        let all = labelled(run);
+        let n_asleep = all
+            .iter()
+            .filter(|(_, it)| it.contains("sleep 600"))
+            .count();
+        (n_asleep >= 30 && all.iter().any(|(_, it)| it.contains("sleep 601"))).then_some(n_asleep)
+    };
+    let mut filled = None;
+    wait_until("the limit is reached", || {
+        assert!(started.is_running());
+        filled = product
+            .runs()
+            .iter()
+            .find_map(|run| Some((run.clone(), is_full(run)?)));
+        filled.is_some()
+    });
+    let (run, n_asleep) = filled.unwrap();
+    assert!(n_asleep < 64, "{n_asleep}");
+    let is_launcher = |command: &str| command.contains(" launch");
+    let launchers = labelled(&run).into_iter().filter(|(_, it)| is_launcher(it));
+    let launchers: Vec<String> = launchers.map(|(pid, _)| pid.to_string()).collect();
+    assert!(!launchers.is_empty(), "{:?}", labelled(&run));
+    let killed = Command::new("kill").arg("-9").args(&launchers).status();
+    assert!(killed.unwrap().success());
+    started.signal("INT", false);
+    started.wait();
+    wait_until("nothing of it is there", || labelled(&run).is_empty());
+    product.run(["clean"]).expect(0);
+    product.assert_nothing_left();
+}
+
+#[test]
+fn a_run_is_cleaned_or_gone_on_with_and_never_both_at_once() {
+    let product = Product::new();
+    let arguments = words("run --env host --workload getppid --blocks 20000");
+    let mut started = Product::start(product.command(arguments));
+    product.wait_for_trials(&mut started, 2);
+    started.signal("KILL", false);
+    started.wait();
+    let mut n_gone_on = 0;
+    for _ in 0..20 {
+        let begin = product.n_trials();
+        let mut started = Product::start(product.command(["run", "--resume"]));
+        // At the same time, and again while it is at work.
+        for _ in 0..3 {
+            let mut clean = product.command(["clean"]);
+            let clean = clean.stdout(Stdio::null()).stderr(Stdio::piped()).output();
+            let clean = clean.unwrap();
+            let told = String::from_utf8_lossy(&clean.stderr);
+            assert!(clean.status.success(), "{told}");
+        }
+        let mut is_running = true;
+        wait_until("it goes on, or is refused", || {
+            is_running = started.is_running();
+            !is_running || product.n_trials() >= begin + 2
+        });
+        if is_running {
+            started.signal("KILL", false);
+        }
+        let ended = started.wait();
+        // While it is being cleaned nobody goes on with it.
+        let is_refused = ended.stderr.contains("belongs to another process");
+        assert!(is_running || is_refused, "{ended}");
+        n_gone_on += usize::from(is_running);
+    }
+    assert!(n_gone_on > 0, "it was never gone on with");
+    let kinds = product.stored("SELECT DISTINCT kind FROM trial");
+    assert_eq!(kinds, ["completed"], "a trial was disturbed by a clean-up");
+    product.run(["clean"]).expect(0);
+    product.assert_nothing_left();
+}
