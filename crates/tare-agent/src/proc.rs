@@ -46,13 +46,41 @@ pub(crate) fn children_of(process: &str) -> Vec<libc::pid_t> {
 /// The state and the session of the process or thread of this folder.
 pub(crate) fn state_of(folder: &Path) -> Option<(char, Option<i32>)> {
     let text = std::fs::read_to_string(folder.join("stat")).ok()?;
-    // The name before it may hold anything, a bracket included (proc_pid_stat(5)).
-    let (_, rest) = text.rsplit_once(')')?;
-    let mut fields = rest.split_ascii_whitespace();
+    let mut fields = from_the_state(&text)?;
     let state = fields.next()?.chars().next()?;
     // Behind the state: parent, group, session.
     let session = fields.nth(2).and_then(|session| session.parse().ok());
     Some((state, session))
+}
+
+/// The process that has been here longest of those that share this one's mount namespace, as all of a container do,
+/// its process namespace may be whose it will. `None` where no process may be asked for its own.
+pub(crate) fn first_of_this_place() -> Option<libc::pid_t> {
+    let own = std::fs::read_link("/proc/self/ns/mnt").ok()?;
+    let entries = std::fs::read_dir("/proc").ok()?;
+    let numbers = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let of_this_place = numbers.filter_map(|process: libc::pid_t| {
+        let folder = Path::new("/proc").join(process.to_string());
+        let is_here = std::fs::read_link(folder.join("ns/mnt")).is_ok_and(|place| place == own);
+        is_here.then_some((started(&folder)?, process))
+    });
+    of_this_place.min().map(|(_, process)| process)
+}
+
+/// When a process began, in ticks since the start of the machine.
+fn started(folder: &Path) -> Option<u64> {
+    let text = std::fs::read_to_string(folder.join("stat")).ok()?;
+    // Field 22; the state is field 3.
+    from_the_state(&text)?.nth(19)?.parse().ok()
+}
+
+/// The fields of a `stat`, from the third on (proc_pid_stat(5)).
+fn from_the_state(stat: &str) -> Option<std::str::SplitAsciiWhitespace<'_>> {
+    // The name before it may hold anything, a bracket included.
+    let (_, rest) = stat.rsplit_once(')')?;
+    Some(rest.split_ascii_whitespace())
 }
 
 /// How long a process, which is named by its number or `self`, was on a processor and waited for one, nanoseconds, and

@@ -193,7 +193,8 @@ fn while_an_engine_is_down_what_was_left_in_it_stays_on_record() {
     }
     symlink(socket, &door).unwrap();
     let ended = clean().expect(0);
-    assert!(ended.stdout.contains("docker container"), "{ended}");
+    // A container may have been on its way between two blocks; the image stays as long as the arm.
+    assert!(ended.stdout.contains("docker image"), "{ended}");
     assert_eq!(docker_objects(&run), Vec::<String>::new());
     product.assert_nothing_left();
 }

@@ -138,7 +138,12 @@ fn what_people_give_is_taken_or_refused_in_words_that_help() {
     let ended = ask(&["-v", socket], &["sh", "-c", WORK]).expect(0);
     assert!(ended.stderr.contains("is not shown inside"), "{ended}");
     let ended = ask(&["--pid", "host"], &["sh", "-c", WORK]).expect(0);
-    assert!(ended.stderr.contains("the machine's processes"), "{ended}");
+    assert!(
+        ended.stderr.contains("the processes of the machine"),
+        "{ended}"
+    );
+    // Its output goes where its own first process writes, not to the machine's.
+    assert!(!ended.stdout.contains("trials failed"), "{ended}");
     // What goes into the background is told, and ended.
     let ended = ask(&[], &["sh", "-c", "sleep 60 & echo begun"]).expect(0);
     assert!(ended.stderr.contains("in the background"), "{ended}");

@@ -339,11 +339,17 @@ fn make_cold(_path: &str) -> Result<(), ProbeError> {
     )))
 }
 
-/// Where the first process of this place writes.
+/// Where the first process of this place writes. Where the processes of the whole machine are seen, number 1 is not
+/// of this place, and what it writes to is not touched.
 fn console() -> Result<Stdio, ProbeError> {
+    let Some(first) = crate::proc::first_of_this_place() else {
+        return Err(ProbeError::Unavailable(Reason::NeedsPrivilege(
+            "to see the first process of this place, whose standard output is written to".into(),
+        )));
+    };
     std::fs::OpenOptions::new()
         .write(true)
-        .open("/proc/1/fd/1")
+        .open(format!("/proc/{first}/fd/1"))
         .map(Stdio::from)
         .map_err(|error| {
             ProbeError::system("open the standard output of the first process", &error)
