@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use tare_model::{whole_ns, whole_part};
+use tare_model::whole_ns;
 
 /// Tells the time and waits.
 pub trait Clock: Sync {
@@ -55,7 +55,9 @@ impl Clock for SystemClock {
         let text = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
         let since_boot_s = text.split_whitespace().next();
         let since_boot_s = since_boot_s.and_then(|word| word.parse::<f64>().ok());
-        since_boot_s.map_or(0, |s| whole_part(s * 1e9).saturating_sub(self.now_ns()))
+        since_boot_s.map_or(0, |s| {
+            tare_model::whole_part(s * 1e9).saturating_sub(self.now_ns())
+        })
     }
 }
 

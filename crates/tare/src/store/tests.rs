@@ -4,9 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 use tare_model::outcome::{Bytes, Exit};
-use tare_model::{
-    ArmId, Facts, Failure, Outcome, RawOutput, Reason, RunId, StoppedBy, whole_count,
-};
+use tare_model::{ArmId, Facts, Failure, Outcome, RawOutput, Reason, RunId, StoppedBy};
 
 use super::*;
 use crate::plan::tests::study;
@@ -138,7 +136,7 @@ fn a_run_is_read_back_as_it_was_stored() {
             host: start("run-1").host,
             arms: vec![arm(false, Some("it died"))],
             launches: vec![launch],
-            n_trials: whole_count(records(&plan).len()),
+            n_trials: tare_model::whole_count(records(&plan).len()),
             records: records(&plan),
             workload_ends: vec![workload_end],
             remarks: vec![remark],
@@ -270,7 +268,7 @@ fn a_full_disk_is_reported_and_keeps_what_was_stored() {
     let mut kept = Vec::new();
     let refused = loop {
         let mut record = records(&plan)[0].clone();
-        record.trial.sequence = whole_count(kept.len());
+        record.trial.sequence = tare_model::whole_count(kept.len());
         record.outcome = Outcome::Completed(RawOutput {
             format: "probe/1".into(),
             stdout: Bytes(vec![b'x'; 5_000]),

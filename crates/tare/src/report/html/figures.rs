@@ -10,7 +10,6 @@ use std::fmt::Write as _;
 use maud::{Markup, html};
 use tare_model::dossier::{Concurrency, DossierBlock, DossierCell, Span};
 use tare_model::study::A_PRIME;
-use tare_model::whole_place;
 
 use super::super::axis::{RatioAxis, tick_label};
 use super::super::number::{label, scale_for, significant, with_unit};
@@ -109,19 +108,13 @@ impl Values {
     fn ticks(&self) -> (Vec<f64>, f64) {
         let span = self.high - self.low;
         let power = 10f64.powf((span / 4.0).log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0]
-            .into_iter()
-            .map(|digit| digit * power)
-            .find(|step| span / step <= 5.0)
-            .unwrap_or(10.0 * power);
-        #[allow(
-            clippy::cast_possible_truncation,
-            reason = "of a number with a fraction a cast takes the nearest that fits"
-        )]
-        let [from, to] =
-            [(self.low / step).ceil(), (self.high / step).floor()].map(|end| end as i64);
-        let ticks = (from..=to).take(8).map(|n| n as f64 * step).collect();
-        (ticks, step)
+        let steps = [1.0, 2.0, 5.0, 10.0].map(|digit| digit * power);
+        let wide_enough = steps.into_iter().find(|step| span / step <= 5.0);
+        let step = wide_enough.unwrap_or(10.0 * power);
+        let (first, last) = ((self.low / step).ceil(), (self.high / step).floor());
+        let numbers = (0..8).map(|n| first + f64::from(n));
+        let numbers = numbers.take_while(|n| *n <= last);
+        (numbers.map(|n| n * step).collect(), step)
     }
 }
 
@@ -344,8 +337,7 @@ fn bands(
         })
         .collect();
     let at = |values: &[f64], share: f64| {
-        let place = ((values.len() - 1) as f64 * share).round();
-        values[whole_place(place)]
+        values[tare_model::whole_place(((values.len() - 1) as f64 * share).round())]
     };
     let n = groups.len();
     let [mut lines, mut boxes] = [String::new(), String::new()];
