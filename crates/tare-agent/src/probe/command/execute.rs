@@ -341,6 +341,7 @@ fn make_cold(_path: &str) -> Result<(), ProbeError> {
 
 /// Where the first process of this place writes. Where the processes of the whole machine are seen, number 1 is not
 /// of this place, and what it writes to is not touched.
+#[cfg(target_os = "linux")]
 fn console() -> Result<Stdio, ProbeError> {
     let Some(first) = crate::proc::first_of_this_place() else {
         return Err(ProbeError::Unavailable(Reason::NeedsPrivilege(
@@ -354,6 +355,13 @@ fn console() -> Result<Stdio, ProbeError> {
         .map_err(|error| {
             ProbeError::system("open the standard output of the first process", &error)
         })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn console() -> Result<Stdio, ProbeError> {
+    Err(ProbeError::Unavailable(Reason::Unsupported(
+        "this system does not show where its first process writes".into(),
+    )))
 }
 
 fn not_started(program: &Path, error: &io::Error) -> ProbeError {
