@@ -20,8 +20,9 @@ use crate::workspace::target_folder;
 use crate::{contracts, deny, planted, reproduce, skips};
 
 /// Parts of the names of tests that wait for other programs more than they compute: a browser, engines, guests.
-const WAITING: [&str; 6] = [
+const WAITING: [&str; 7] = [
     "accessible::",
+    "cluster::",
     "docker_contexts::",
     "own_ways::",
     "podman::",
@@ -74,6 +75,25 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     })
 }
 
+/// What is provisioned beside the packages; the engine ends with it.
+struct Needs {
+    engine: Engine,
+    python: Option<PathBuf>,
+    axe: Option<PathBuf>,
+}
+
+impl Needs {
+    fn ensure() -> Result<Self> {
+        packages::ensure()?;
+        let engine = Engine::ensure().context("no Docker engine could be had for the tests")?;
+        Ok(Self {
+            engine,
+            python: pyperf::ensure(),
+            axe: axe::ensure(),
+        })
+    }
+}
+
 /// Provisions, checks, tests, and stops what it started.
 fn all(
     is_provisioned: bool,
@@ -81,21 +101,19 @@ fn all(
     tally: &Mutex<Tally>,
     told: &mut Vec<String>,
 ) -> Result<()> {
-    let engine = if is_provisioned {
-        packages::ensure()?;
-        Some(Engine::ensure().context("no Docker engine could be had for the tests")?)
-    } else {
-        None
-    };
     step("formatting");
     cargo(&["fmt", "--all", "--check"]).run()?;
     step("licences and sources of dependencies");
     deny::check()?;
-    step("lints, and meanwhile one file for every arm");
-    // The agent is linked by one processor for a minute; it has a folder of its own, so neither waits.
-    let agent = std::thread::scope(|scope| {
-        let agent = scope.spawn(|| dist::own_agent(&Place::own()));
-        cargo(&[
+    step("lints, and meanwhile what the tests need and one file for every arm");
+    // Packages come over the network, and the agent is linked by one processor for a minute in a folder of its own, so
+    // neither waits.
+    let (needs, agent) = std::thread::scope(|scope| {
+        let meanwhile = scope.spawn(|| -> Result<_> {
+            let needs = is_provisioned.then(Needs::ensure).transpose()?;
+            Ok((needs, dist::own_agent(&Place::own())?))
+        });
+        let linted = cargo(&[
             "clippy",
             "--quiet",
             "--workspace",
@@ -105,8 +123,9 @@ fn all(
             "-D",
             "warnings",
         ])
-        .run()?;
-        agent.join().expect("building the agent does not panic")
+        .run();
+        let meanwhile = meanwhile.join().expect("provisioning does not panic");
+        linted.and(meanwhile)
     })?;
     dist::is_small_enough(&agent)?;
     step("tests");
@@ -117,18 +136,18 @@ fn all(
         .variable("RUST_TEST_THREADS", "1")
         .variable(contracts::VARIABLE, contracts.path().as_os_str())
         .variable(skips::VARIABLE, skipped.path().as_os_str());
-    if let Some(engine) = &engine {
+    if let Some(needs) = &needs {
         let mut required = skips::PROVISIONED.join(",");
-        if let Some(python) = pyperf::ensure() {
+        if let Some(python) = &needs.python {
             required.push_str(",pyperf");
             tests = tests.variable(pyperf::VARIABLE, python);
         }
-        if let Some(file) = axe::ensure() {
+        if let Some(file) = &needs.axe {
             tests = tests.variable(axe::VARIABLE, file);
         }
         tests = tests
             .variable("TARE_REQUIRE", required)
-            .variable("DOCKER_HOST", engine.host());
+            .variable("DOCKER_HOST", needs.engine.host());
     }
     let everywhere = tests.clone().arguments(&["--workspace"]);
     let names_package = passed
@@ -170,10 +189,10 @@ fn all(
     told.push(contracts::told(&contracts.read()?));
     tested?;
     tally.judge()?;
-    if let Some(engine) = &engine {
+    if let Some(needs) = &needs {
         step("planted causes, a part of them");
         let tare = target_folder().join("debug/tare");
-        planted::small(tare, agent, engine.host())?;
+        planted::small(tare, agent, needs.engine.host())?;
     }
     Ok(())
 }
