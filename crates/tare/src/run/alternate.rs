@@ -17,7 +17,7 @@ use tare_model::{
     whole_ns,
 };
 
-use super::exchange::{Cancelled, Dispatcher, GRACE, Measured, Silence, Word};
+use super::exchange::{Cancelled, Dispatcher, GRACE, Measured, Silence, Word, taking_part};
 use super::group::{Group, Member, State};
 use super::pair::{Route, SERVER};
 use super::rig::Arm;
@@ -30,6 +30,8 @@ pub(super) struct Cycle {
     pub(super) rows: Vec<Vec<u32>>,
     /// Tells this block's page from the last one's.
     pub(super) key: u64,
+    /// How long the slices of each take together, nanoseconds.
+    pub(super) target_ns: u64,
     /// The processor for all.
     pub(super) cpu: Option<u32>,
     /// Whether loops check themselves.
@@ -232,8 +234,8 @@ impl Block<'_, '_, '_, '_> {
                 .dispatcher
                 .request(number, &call, self.limit_ns, workdir);
             self.sent_ns[place] = self.group.now_ns();
-            self.group
-                .send(both.client, &bound(request, self.cycle.cpu, Some(turns)))?;
+            let request = taking_part(request, self.cycle.cpu, self.cycle.target_ns, Some(turns));
+            self.group.send(both.client, &request)?;
         }
         let is_prepared =
             |member: &Member| matches!(member.state, State::Ready) || member.has_ended();
@@ -304,10 +306,11 @@ impl Block<'_, '_, '_, '_> {
             .saturating_add(whole_ns(GRACE));
         let workdir = self.group.ends[ends.server].workdir();
         let request = dispatcher.request(number, &call, limit_ns, workdir);
+        let request = taking_part(request, self.cycle.cpu, self.cycle.target_ns, None);
         let channel = self.group.ends[ends.server].channel();
         let mut strays = Vec::new();
         let listening = channel
-            .send(&bound(request, self.cycle.cpu, None))
+            .send(&request)
             .map_err(|error| dispatcher.lost(&error))
             .and_then(|()| dispatcher.word(channel, number, dispatcher.limit_ns, &mut strays));
         for stray in strays {
@@ -481,17 +484,4 @@ impl Block<'_, '_, '_, '_> {
             _ => Outcome::Failed(ended_with_another()),
         }
     }
-}
-
-/// The request, of a worker on this processor, which may take turns.
-fn bound(mut request: Request, on: Option<u32>, in_turn: Option<Turns>) -> Request {
-    if let Request::Run {
-        hold, turns, cpu, ..
-    } = &mut request
-    {
-        *hold = in_turn.is_some();
-        *turns = in_turn;
-        *cpu = on;
-    }
-    request
 }

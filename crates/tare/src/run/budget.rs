@@ -7,7 +7,8 @@
 //!
 //! Once there are enough blocks to tell from the widths of intervals how many each workload still needs, the rest of
 //! the budget goes to those that it can decide, the nearest first; the others rest meanwhile. When nothing more can be
-//! decided, what is left goes to all that is open and to what can still become narrower.
+//! decided, what is left goes to all that is open and to what can still become narrower. What few are left of a block
+//! run longer in it, so that its time does not go to restarting the arms.
 //! What it cannot see: how much a workload matters to the reader. Who wants it above all names it alone with
 //! `--workload`, or gives a longer budget.
 
@@ -90,6 +91,7 @@ impl Session<'_> {
     /// it was begun.
     pub(super) fn spend_where_it_decides(&mut self, block: u32, needed: Option<&[Needed]>) {
         self.resting.fill(false);
+        self.pace.as_planned();
         let (Some(left_ns), Some(needed)) = (self.budget_left_ns(), needed) else {
             return;
         };
@@ -108,6 +110,14 @@ impl Session<'_> {
             .collect();
         for (workload, chosen) in live.iter().zip(worthwhile(&needs, left_ns as f64)) {
             self.resting[*workload] = !chosen;
+        }
+        if self.launched != Some(self.launch_of(block)) {
+            let at_work = live.iter().filter(|workload| !self.resting[**workload]);
+            let (in_turn, whole): (Vec<usize>, Vec<usize>) =
+                at_work.partition(|workload| self.takes_turns(**workload));
+            let whole_ns = whole.iter().map(|it| self.pace.expected_trial_ns(*it));
+            let whole_ns = arms.saturating_mul(whole_ns.sum());
+            self.pace.lengthen(&in_turn, arms, whole_ns);
         }
     }
 

@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use tare_model::wire::{Reply, Request};
-use tare_model::{Failure, Outcome, ProbeCall, Spread, Study, whole_ns};
+use tare_model::{Failure, Outcome, ProbeCall, Spread, Study, Turns, whole_ns};
 
 use crate::cx::Context;
 pub(super) use crate::env::question::SLICE;
@@ -264,4 +264,27 @@ pub(super) fn about(reply: Reply, number: u64) -> Result<Word, Reply> {
         }
         other => Err(other),
     }
+}
+/// The request, of a worker that runs for so long on this processor while others of its block wait, and may take turns
+/// with them.
+pub(super) fn taking_part(
+    mut request: Request,
+    on: Option<u32>,
+    for_ns: u64,
+    in_turn: Option<Turns>,
+) -> Request {
+    if let Request::Run {
+        hold,
+        turns,
+        cpu,
+        target_ns,
+        ..
+    } = &mut request
+    {
+        *hold = in_turn.is_some();
+        *turns = in_turn;
+        *cpu = on;
+        *target_ns = for_ns;
+    }
+    request
 }

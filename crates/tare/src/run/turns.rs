@@ -112,6 +112,7 @@ impl Session<'_> {
         let mut cycle = Cycle {
             rows: self.plan.turn_rows(first.block, workload, trials.len()),
             key: u64::from(first.sequence) + 1,
+            target_ns: (self.study().trial_ns).saturating_mul(self.pace.length(workload)),
             cpu: self.cpu_of(first.block, trials),
             check: !std::mem::replace(&mut self.turns.checked[workload], true),
             baseline: place,
