@@ -20,10 +20,14 @@ use crate::workspace::target_folder;
 use crate::{contracts, deny, planted, reproduce, skips};
 
 /// Parts of the names of tests that wait for other programs more than they compute: a browser, engines, guests.
-const WAITING: [&str; 7] = [
+const WAITING: [&str; 11] = [
     "accessible::",
+    "broken_disk::",
     "cluster::",
     "docker_contexts::",
+    "own::",
+    "own_baseline::",
+    "own_mounts::",
     "own_ways::",
     "podman::",
     "ssh::",

@@ -13,8 +13,8 @@ const STUDY: &str = r#"id = "mine"
 [design]
 trial = "2ms"
 alternate = false
-blocks_min = 300
-blocks_max = 300
+blocks_min = 100
+blocks_max = 100
 [[arm]]
 id = "host"
 [[workload]]
@@ -22,7 +22,7 @@ id = "getppid"
 "#;
 
 /// Trials of a whole run of it: the host and its copy.
-const WHOLE: usize = 600;
+const WHOLE: usize = 200;
 
 /// Every trial of a store that has a beginning, in order, completed; how many.
 #[track_caller]
@@ -78,7 +78,7 @@ fn a_disk_that_becomes_full_ends_the_run_which_goes_on_when_there_is_room() {
     }
     // What lies on the small disk is copied from it before it goes with its namespace.
     let script =
-        "mount -t tmpfs -o size=2m tmpfs disk && head -c 1500000 /dev/zero > disk/filler || exit 99
+        "mount -t tmpfs -o size=2m tmpfs disk && head -c 1700000 /dev/zero > disk/filler || exit 99
         \"$@\"; code=$?
         rm disk/filler; cp disk/store.sqlite* kept || exit 98
         exit $code";
@@ -99,7 +99,7 @@ fn a_disk_that_becomes_full_ends_the_run_which_goes_on_when_there_is_room() {
 #[test]
 fn a_store_on_a_disk_that_cannot_be_written_to_is_refused_before_anything_is_started() {
     let product = Product::new();
-    product.file("study.toml", STUDY.replace("300", "3"));
+    product.file("study.toml", STUDY.replace("100", "3"));
     fs::create_dir(product.folder().join("disk")).unwrap();
     product
         .run(["run", "study.toml", "--store", "disk/store.sqlite"])
@@ -154,8 +154,8 @@ fn traced(product: &Product, options: &[String], arguments: &[&str]) -> Option<E
 
 /// Lets writes to the store fail from some time on, as a disk does that has just broken.
 fn failing(product: &Product, error: &str) -> Option<(Ended, PathBuf)> {
-    // A fifth of it: under strace every call takes its time.
-    product.file("study.toml", STUDY.replace("300", "60"));
+    // Fewer of them: under strace every call takes its time.
+    product.file("study.toml", STUDY.replace("100", "60"));
     let store = product
         .folder()
         .canonicalize()
@@ -184,14 +184,14 @@ fn a_disk_that_fails_or_turns_read_only_ends_the_run_and_keeps_every_trial_befor
         // On a disk that works again it goes on.
         let path = store.display().to_string();
         product.run(["run", "--resume", "--store", &path]).expect(0);
-        assert_eq!(assert_kept(&store), WHOLE / 5);
+        assert_eq!(assert_kept(&store), WHOLE * 3 / 5);
     }
 }
 
 #[test]
 fn what_takes_the_place_of_a_file_is_on_the_disk_before_and_its_name_afterwards() {
     let product = Product::new();
-    product.file("study.toml", STUDY.replace("300", "2"));
+    product.file("study.toml", STUDY.replace("100", "2"));
     let folder = product.folder().canonicalize().unwrap();
     let calls = folder.join("calls");
     let options = [
