@@ -153,6 +153,60 @@ fn prepared(stream: TcpStream) -> Result<TcpStream, ProbeError> {
     Ok(stream)
 }
 
+/// Sets an option of the socket, which has this name and number.
+#[cfg(unix)]
+pub(crate) fn set_option<T: Copy>(
+    stream: &TcpStream,
+    (name, option): (&str, libc::c_int),
+    value: &T,
+) -> Result<(), ProbeError> {
+    use std::os::fd::AsRawFd;
+    #[allow(clippy::cast_possible_truncation, reason = "a few bytes")]
+    let size = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the descriptor is open, and the value has the size that is given.
+    let done = unsafe {
+        libc::setsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            option,
+            std::ptr::from_ref(value).cast(),
+            size,
+        )
+    };
+    if done == 0 {
+        return Ok(());
+    }
+    Err(ProbeError::last(&format!("set {name}")))
+}
+
+/// How many bytes must have come before a reader is woken.
+#[derive(Debug)]
+pub(crate) struct LowWater<'a> {
+    stream: &'a TcpStream,
+    bytes: usize,
+}
+
+impl<'a> LowWater<'a> {
+    /// A new connection's reader is woken by any byte.
+    pub(crate) fn of(stream: &'a TcpStream) -> Self {
+        Self { stream, bytes: 1 }
+    }
+
+    /// From now on so many bytes wake the reader, or the end of the stream. One that waits for fewer waits for ever.
+    pub(crate) fn set(&mut self, bytes: usize) -> Result<(), ProbeError> {
+        if self.bytes != bytes {
+            #[cfg(unix)]
+            set_option(
+                self.stream,
+                ("SO_RCVLOWAT", libc::SO_RCVLOWAT),
+                &libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX),
+            )?;
+            self.bytes = bytes;
+        }
+        Ok(())
+    }
+}
+
 /// A connection that broke, or fell silent.
 pub fn broken(when: &str, error: &io::Error) -> ProbeError {
     ProbeError::Failed(Failure::Probe(match error.kind() {

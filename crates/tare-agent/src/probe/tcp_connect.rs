@@ -74,27 +74,11 @@ fn connect_often(meter: &mut Meter, address: SocketAddr) -> Result<Vec<Slice>, P
 /// Has the connection end with a reset when it is closed.
 #[cfg(unix)]
 fn reset_at_close(stream: &std::net::TcpStream) -> Result<(), ProbeError> {
-    use std::os::fd::AsRawFd;
     let linger = libc::linger {
         l_onoff: 1,
         l_linger: 0,
     };
-    #[allow(clippy::cast_possible_truncation, reason = "a few bytes")]
-    let size = size_of::<libc::linger>() as libc::socklen_t;
-    // SAFETY: the descriptor is open, and `linger` has the size that is given.
-    let done = unsafe {
-        libc::setsockopt(
-            stream.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_LINGER,
-            (&raw const linger).cast(),
-            size,
-        )
-    };
-    if done == 0 {
-        return Ok(());
-    }
-    Err(ProbeError::last("set SO_LINGER"))
+    tcp::set_option(stream, ("SO_LINGER", libc::SO_LINGER), &linger)
 }
 
 #[cfg(not(unix))]

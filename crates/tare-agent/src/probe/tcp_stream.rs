@@ -1,10 +1,10 @@
 //! `tcp-stream`: bytes through one TCP connection, as many as go.
 //!
 //! Inside the timed region: the receiver's `read`s, into a buffer of 128 KiB, of what the sender `write`s,
-//! 128 KiB at a time. Values are bytes per second as the receiver counted them, slice by slice, with the
-//! receiver's clock; the sender fetches them at the end over the same connection, together with the sum,
-//! and the trial is void unless that sum is what was sent. So bytes that merely entered the sender's buffer
-//! never count. Outside: connecting, the first slice (the window opens), the end of the stream.
+//! 128 KiB at a time; it is woken when so many have come. Values are bytes per second as the receiver counted
+//! them, slice by slice, with the receiver's clock; the sender fetches them at the end over the same connection,
+//! together with the sum, and the trial is void unless that sum is what was sent. So bytes that merely entered
+//! the sender's buffer never count. Outside: connecting, the first slice (the window opens), the end of the stream.
 //! Without `address` the receiver is a thread of this process and the way is the loopback; with `address`
 //! and `port` it is the probe `tcp-sink` on the other side, and the bytes flow from this side to it.
 //! Known bias: on one machine both ends compete for processors with everything else, and copying memory
@@ -23,7 +23,7 @@ use crate::tcp_flow;
 
 super::probe! {
     "tcp-stream": "bytes received per second through one TCP connection, written 128 KiB at a time";
-    revision 1, cut KERNEL
+    revision 2, cut KERNEL
 }
 
 /// The metric.
