@@ -86,7 +86,7 @@ pub(in crate::report) fn told(arm: &str, cells: &[&DossierCell], names: &Names<'
     if let Some((cell, ns)) = start {
         let added = short_difference(ns);
         let added = added.trim_start_matches('+');
-        sentences.push(format!("Each start adds {added} ({}).", names.name(cell)));
+        sentences.push(format!("Each start adds {added} ({}).", names.phrase(cell)));
     }
     if !gains.is_empty() {
         sentences.push(format!("Cheaper: {}.", named(&gains, names)));
@@ -117,7 +117,7 @@ fn named(found: &[(&DossierCell, Span)], names: &Names<'_>) -> String {
     let mut told: Vec<String> = found
         .iter()
         .take(n_named)
-        .map(|(cell, ratio)| by(&names.name(cell), cell, *ratio))
+        .map(|(cell, ratio)| by(&names.phrase(cell), cell, *ratio))
         .collect();
     if found.len() > n_named {
         told.push(format!("{} others", found.len() - n_named));
@@ -218,7 +218,7 @@ fn left_open(
         all.len(),
         if open.len() == 1 { "is" } else { "are" },
         if open.len() == 1 { "" } else { "above all " },
-        names.name(cell),
+        names.phrase(cell),
         more_or_less(ends[0].min(ends[1])),
         more_or_less(ends[0].max(ends[1]))
     ))
@@ -235,7 +235,7 @@ fn examples(
         .iter()
         .filter(|(cell, _)| is_one(cell))
         .take(EXAMPLES)
-        .map(|(cell, _)| names.name(cell))
+        .map(|(cell, _)| names.phrase(cell))
         .collect();
     let before = if some.len() > told.len() {
         ", among them"
@@ -310,7 +310,7 @@ fn largest(compared: &[&DossierCell], names: &Names<'_>) -> String {
     let mut told: Vec<String> = alarms
         .iter()
         .take(3)
-        .map(|(_, cell)| names.name(cell))
+        .map(|(_, cell)| names.phrase(cell))
         .collect();
     if alarms.len() > told.len() {
         told.push("…".to_owned());

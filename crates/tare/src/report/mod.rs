@@ -19,6 +19,7 @@ pub mod markdown;
 mod method;
 mod number;
 pub mod parquet;
+mod phrases;
 pub mod png;
 mod published;
 mod shift;

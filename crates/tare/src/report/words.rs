@@ -19,6 +19,7 @@ use crate::analyze::{
 };
 
 use super::number::{percent, range};
+use super::phrases;
 use super::terminal::{NO_BREAK, harmless};
 
 /// What a verdict means to the reader; forms show it by a sign and a colour of their own.
@@ -73,20 +74,38 @@ impl<'a> Names<'a> {
 
     /// The name of one of the dossier's cells.
     pub(in crate::report) fn name(&self, cell: &DossierCell) -> String {
-        let mut name = vec![if self.ambiguous.contains(cell.metric.as_str()) {
+        let name = if self.ambiguous.contains(cell.metric.as_str()) {
             cell.metric.replace(['.', '-', '_'], " ")
         } else {
             spoken(&cell.metric)
-        }];
+        };
+        let told: Vec<String> = std::iter::once(name).chain(self.details(cell)).collect();
+        harmless(&told.join(" "))
+    }
+
+    /// What a person would call it in a sentence.
+    pub(in crate::report) fn phrase(&self, cell: &DossierCell) -> String {
+        let Some(phrase) = phrases::of(&cell.metric) else {
+            return self.name(cell);
+        };
+        let details = self.details(cell);
+        let is_param = |detail: &String| detail.contains('=');
+        let at = details.first().is_some_and(is_param).then_some("at");
+        let details = details.iter().map(String::as_str);
+        let told: Vec<&str> = [phrase].into_iter().chain(at).chain(details).collect();
+        harmless(&told.join(" "))
+    }
+
+    /// What tells the cell from others of its metric.
+    fn details(&self, cell: &DossierCell) -> Vec<String> {
         let key = (cell.arm.as_str(), cell.metric.as_str());
         let telling = self.telling.get(&key).map_or(&[][..], Vec::as_slice);
-        name.extend(what_tells(
+        what_tells(
             (&cell.params, telling),
             cell.path,
             cell.instances,
             cell.spread,
-        ));
-        harmless(&name.join(" "))
+        )
     }
 }
 

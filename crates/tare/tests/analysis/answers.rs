@@ -141,7 +141,10 @@ fn a_start_is_told_by_what_it_adds_and_not_by_how_many_times_a_process_it_takes(
     let drawn = brief(&dossier, WIDE).replace('\u{a0}', " ");
     let answer = line(&drawn, &format!("{arm} costs"));
     assert_says(answer, "costs nothing beside its start");
-    assert_says(answer, "Each start adds 110 ms (start up total");
+    assert_says(
+        answer,
+        "Each start adds 110 ms (from its creation to its removal",
+    );
     assert!(!answer.contains("times"), "{answer}");
 }
 
