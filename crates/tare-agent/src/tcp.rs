@@ -192,7 +192,8 @@ impl<'a> LowWater<'a> {
         Self { stream, bytes: 1 }
     }
 
-    /// From now on so many bytes wake the reader, or the end of the stream. One that waits for fewer waits for ever.
+    /// From now on so many bytes wake the reader, or the end of the stream. What a `read` that waits has already taken
+    /// does not count, so that as many must still come after all that it asks for: else it waits for ever.
     pub(crate) fn set(&mut self, bytes: usize) -> Result<(), ProbeError> {
         if self.bytes != bytes {
             #[cfg(unix)]

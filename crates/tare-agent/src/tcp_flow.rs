@@ -106,7 +106,11 @@ fn receive_bursts(mut stream: &TcpStream) -> Result<(), ProbeError> {
         let mut left = length;
         while left > 0 {
             let most = whole_size(left).min(CHUNK_BYTES);
-            low_water.set(most)?;
+            low_water.set(if left >= 2 * CHUNK_BYTES as u64 {
+                CHUNK_BYTES
+            } else {
+                1
+            })?;
             match stream.read(&mut buffer[..most]) {
                 Ok(0) => return Err(broken("in a burst", &ErrorKind::UnexpectedEof.into())),
                 Ok(read) => left -= read as u64,
@@ -249,6 +253,41 @@ mod tests {
             },
             || send(&tcp::connect(address)?, 1_000_000),
         )
+    }
+
+    #[test]
+    fn a_burst_of_any_length_is_answered_however_it_arrives() {
+        let (listener, address) = tcp::listen_on_loopback().unwrap();
+        let lengths = [
+            1,
+            CHUNK_BYTES - 1,
+            CHUNK_BYTES,
+            2 * CHUNK_BYTES + 1,
+            777_777,
+        ];
+        tcp::with_server(
+            move || receive(&tcp::accept(&listener)?),
+            || {
+                let stream = tcp::connect(address)?;
+                let mut way = &stream;
+                way.write_all(&BURSTS.to_le_bytes()).unwrap();
+                let bytes = vec![0; 777_777];
+                for piece in [1_000_000, 100_000, 60_001, 4_096] {
+                    for length in lengths {
+                        way.write_all(&(length as u64).to_le_bytes()).unwrap();
+                        for part in bytes[..length].chunks(piece) {
+                            way.write_all(part).unwrap();
+                            // So that the receiver may take it before more is there.
+                            std::thread::yield_now();
+                        }
+                        assert_eq!(number(&stream)?, length as u64, "{length} by {piece}");
+                    }
+                }
+                way.write_all(&0u64.to_le_bytes()).unwrap();
+                Ok(())
+            },
+        )
+        .unwrap();
     }
 
     #[test]
