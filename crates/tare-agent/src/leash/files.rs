@@ -38,10 +38,19 @@ impl Way {
         match self {
             Self::Read => to_read(path, account),
             Self::Write => to_write(path, account),
-            Self::Listen => near(path, |path| inherited(UnixListener::bind(path)?)),
+            Self::Listen => near(path, |path| inherited(listener(path)?)),
             Self::Connect => near(path, |path| inherited(UnixStream::connect(path)?)),
         }
     }
+}
+
+/// Listens at this path, which is there only when it can be connected to: between a socket's name and its listening a
+/// client would be refused.
+fn listener(path: &str) -> io::Result<UnixListener> {
+    let unfinished = format!("{path}.new");
+    let listener = UnixListener::bind(&unfinished)?;
+    std::fs::rename(&unfinished, path)?;
+    Ok(listener)
 }
 
 /// Does something with a socket under a name that is short enough for an address, however long its path is.
@@ -166,6 +175,7 @@ mod tests {
         let path = path.to_str().unwrap();
         let alone = Way::Connect.open(path, None).unwrap_err();
         let listener = UnixListener::from(Way::Listen.open(path, None).unwrap());
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
         let mut one = UnixStream::from(Way::Connect.open(path, None).unwrap());
         let (mut other, _) = listener.accept().unwrap();
         one.write_all(b"word").unwrap();

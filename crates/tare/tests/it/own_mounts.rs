@@ -233,7 +233,7 @@ fn a_slow_file_system_below_a_mount_is_found_and_proved_by_its_own_switch() {
     let look = ["run", "--rm", "-v", &mount, &image, "sh", "-c", script];
     assert_eq!(printed(&look), "mine");
     let flags = ["-v", &mount, "-e", "MODE=1", "--shm-size", "32m"];
-    let dossier = bench.cost(&product, &["--budget", "100s"], &flags, script);
+    let dossier = bench.cost(&product, &["--budget", "240s"], &flags, script);
     let findings = dossier["findings"].as_array().unwrap();
     let first = confirmed(&dossier, "own.mounted./data");
     let advice = first["advice"].as_str().unwrap();
