@@ -66,8 +66,8 @@ impl<'a> Case<'a> {
         };
         let more = match cells.len() {
             0 | 1 => String::new(),
-            2 => " (and one more)".to_owned(),
-            n => format!(" (and {} more)", n - 1),
+            2 => " (and one more metric)".to_owned(),
+            n => format!(" (and {} more metrics)", n - 1),
         };
         format!("{}{more}", told(cell))
     }

@@ -25,8 +25,8 @@ pub(super) static CAUSE: Entry = Entry {
            an engine's `run` 170 ms with the host's namespaces, 277 ms with a network namespace, 330–350 ms by default.",
     advice: "Report start-up beside the steady state and never subtract it blindly; keep a container warm and start \
              further programs in it; a container that needs no network can do without one.",
-    price: "A warm container holds memory, and no network means no network; using the host's network instead gives its \
-            separation up for a tenth of a second.",
+    price: "A warm container holds memory, and no network means no network; using the host's network instead saves a \
+            tenth of a second and loses the separation.",
     suspect,
 };
 

@@ -5,6 +5,7 @@
 //! all of it. Largest first; differences as the reader meets them, so that a rate is so much less and a time so much more.
 //! What it cannot see: which of the metrics matters to the reader.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use tare_model::Better;
@@ -94,7 +95,7 @@ pub(in crate::report) fn told(arm: &str, cells: &[&DossierCell], names: &Names<'
     sentences.extend(without_difference(&decided, &within, names));
     sentences.extend(by_themselves(&decided, &alone, names));
     sentences.extend(left_open(&decided, &open, names));
-    sentences.extend(without_ratio(cells));
+    sentences.extend(without_ratio(cells, names));
     sentences.extend(TooFew::of(cells).map(|few| few.told()));
     let is_emulated = |cell: &&DossierCell| cell.flags.iter().any(|flag| flag.id == "emulated");
     if cells.iter().any(is_emulated) {
@@ -117,7 +118,7 @@ fn named(found: &[(&DossierCell, Span)], names: &Names<'_>) -> String {
     let mut told: Vec<String> = found
         .iter()
         .take(n_named)
-        .map(|(cell, ratio)| by(&names.phrase(cell), cell, *ratio))
+        .map(|(cell, ratio)| by(&names.phrase_of_row(cell), cell, *ratio))
         .collect();
     if found.len() > n_named {
         told.push(format!("{} others", found.len() - n_named));
@@ -125,21 +126,22 @@ fn named(found: &[(&DossierCell, Span)], names: &Names<'_>) -> String {
     listed(&told)
 }
 
-/// How many metrics have no ratio: some for want of blocks, the others for the reasons that stand beside them.
-fn without_ratio(cells: &[&DossierCell]) -> Option<String> {
-    let missing = cells.iter().filter(|cell| cell.ratio.is_none());
-    let is_short = |cell: &&&DossierCell| words::short_verdict(cell) == words::TOO_FEW;
-    let (short, other): (Vec<&&DossierCell>, Vec<&&DossierCell>) = missing.partition(is_short);
-    let told = |n: usize, what: &str| (n > 0).then(|| format!("{n} more {what}."));
+/// Which metrics have no ratio: some for want of blocks, the others for the reasons that stand beside them.
+fn without_ratio(cells: &[&DossierCell], names: &Names<'_>) -> Option<String> {
+    let missing = cells.iter().copied().filter(|cell| cell.ratio.is_none());
+    let is_short = |cell: &&DossierCell| words::short_verdict(cell) == words::TOO_FEW;
+    let (short, other): (Vec<&DossierCell>, Vec<&DossierCell>) = missing.partition(is_short);
+    let told = |found: &[&DossierCell], one: &str, several: &str| {
+        let what = if found.len() == 1 { one } else { several };
+        (!found.is_empty())
+            .then(|| format!("{} more {what}{}.", found.len(), some_of(found, names)))
+    };
     let sentences = [
-        told(other.len(), "could not be compared"),
+        told(&other, "could not be compared", "could not be compared"),
         told(
-            short.len(),
-            if short.len() == 1 {
-                "is open for want of blocks"
-            } else {
-                "are open for want of blocks"
-            },
+            &short,
+            "is open for want of blocks",
+            "are open for want of blocks",
         ),
     ];
     let sentences: Vec<String> = sentences.into_iter().flatten().collect();
@@ -192,12 +194,22 @@ fn without_difference(
     };
     (!within.is_empty()).then(|| {
         format!(
-            "{} of {} metrics cost nothing that matters ({most}){}.",
+            "{} of {} metrics cost nothing that matters ({most}; {}){}.",
             within.len(),
             all.len(),
+            margins(within),
             examples(all, within, names)
         )
     })
+}
+
+/// The margins of these metrics: `the margin is 2 or 5 %`.
+fn margins(cells: &[(&DossierCell, Span)]) -> String {
+    let mut margins: Vec<f64> = cells.iter().map(|(cell, _)| cell.margin).collect();
+    margins.sort_by(f64::total_cmp);
+    let mut told: Vec<String> = margins.into_iter().map(percent).collect();
+    told.dedup();
+    format!("the margin is {}", told.join(" or "))
 }
 
 /// Of how many metrics it is open, and between what the one lies that could be the most.
@@ -224,20 +236,29 @@ fn left_open(
     ))
 }
 
-/// The first few of these metrics, in the order in which all were measured.
+/// A few of these metrics, in the order in which all were measured.
 fn examples(
     all: &[(&DossierCell, Span)],
     some: &[(&DossierCell, Span)],
     names: &Names<'_>,
 ) -> String {
     let is_one = |cell: &DossierCell| some.iter().any(|(other, _)| std::ptr::eq(*other, cell));
-    let told: Vec<String> = all
-        .iter()
-        .filter(|(cell, _)| is_one(cell))
-        .take(EXAMPLES)
-        .map(|(cell, _)| names.phrase(cell))
-        .collect();
-    let before = if some.len() > told.len() {
+    let found = all.iter().map(|(cell, _)| *cell);
+    let found: Vec<&DossierCell> = found.filter(|cell| is_one(cell)).collect();
+    some_of(&found, names)
+}
+
+/// A few of these: the first of each area, and others where there are not as many areas.
+fn some_of(found: &[&DossierCell], names: &Names<'_>) -> String {
+    let mut areas = BTreeSet::new();
+    let mut is_first =
+        |cell: &DossierCell| areas.insert(cell.metric.split('.').next().map(str::to_owned));
+    let (firsts, others): (Vec<_>, Vec<_>) =
+        (found.iter().enumerate()).partition(|(_, cell)| is_first(cell));
+    let mut chosen: Vec<_> = firsts.into_iter().chain(others).take(EXAMPLES).collect();
+    chosen.sort_by_key(|(place, _)| *place);
+    let told: Vec<String> = chosen.iter().map(|(_, cell)| names.phrase(cell)).collect();
+    let before = if found.len() > told.len() {
         ", among them"
     } else {
         ":"
@@ -282,10 +303,10 @@ pub(in crate::report) fn trust(dossier: &Dossier) -> String {
     let _ = write!(text, " in {n} metric{}", plural(n));
     let shown = match (equal, open) {
         (0, 1..) => format!(
-            "none shown to be equal, {open} open: it takes more blocks, or a quieter machine"
+            "none shown to be equal, {open} undecided: it takes more blocks, or a quieter machine"
         ),
         (_, 0) => format!("{equal} shown to be equal"),
-        _ => format!("{equal} shown to be equal, {open} open"),
+        _ => format!("{equal} shown to be equal, {open} undecided"),
     };
     if alarms == 0 {
         return format!("{text}; {shown}.");
@@ -295,7 +316,9 @@ pub(in crate::report) fn trust(dossier: &Dossier) -> String {
     if alarms > allowed {
         format!("{text}; {shown}. Chance alone gives at most {allowed}: DOUBT EVERY VERDICT BELOW.")
     } else {
-        format!("{text}, and chance alone gives up to {allowed}; {shown}.")
+        format!(
+            "{text}; up to {allowed} would be chance, so the check is passed. Of the rest: {shown}."
+        )
     }
 }
 
@@ -362,6 +385,8 @@ fn by(name: &str, cell: &DossierCell, ratio: Span) -> String {
         Some(span) if cell.unit == "ns" && !(span.low <= 0.0 && span.high >= 0.0) => {
             format!("{name} {share} ({})", short_difference(span.point))
         }
+        // The table below has the cost, which of a rate is another number.
+        _ if cell.better == Better::Higher => format!("{name} {share} (cost × {:.2})", ratio.point),
         _ => format!("{name} {share}"),
     }
 }

@@ -88,12 +88,28 @@ impl<'a> Names<'a> {
         let Some(phrase) = phrases::of(&cell.metric) else {
             return self.name(cell);
         };
-        let details = self.details(cell);
+        let mut details = self.details(cell);
+        if let Some(path) = cell.path.map(|path| path.to_string()) {
+            let there = path.replace("arm", called(&cell.arm));
+            details
+                .iter_mut()
+                .filter(|it| **it == path)
+                .for_each(|it| it.clone_from(&there));
+        }
         let is_param = |detail: &String| detail.contains('=');
         let at = details.first().is_some_and(is_param).then_some("at");
         let details = details.iter().map(String::as_str);
         let told: Vec<&str> = [phrase].into_iter().chain(at).chain(details).collect();
         harmless(&told.join(" "))
+    }
+
+    /// The phrase, and what its row is called: `creating a file (fs create)`.
+    pub(in crate::report) fn phrase_of_row(&self, cell: &DossierCell) -> String {
+        let phrase = self.phrase(cell);
+        if phrases::of(&cell.metric).is_none() {
+            return phrase;
+        }
+        format!("{phrase} ({})", spoken(&cell.metric))
     }
 
     /// What tells the cell from others of its metric.
@@ -388,7 +404,7 @@ pub(in crate::report) fn meaning(flag: &str) -> Option<&'static str> {
         }
         "drifting-effect" => "the effect drifts during the run: equivalence cannot be claimed",
         "effect-moves" => {
-            "MOVES: the effect itself is another in each block, while the baseline's two copies agree: not the machine's noise"
+            "MOVES: the effect itself changes from block to block, while the baseline's two copies agree: not the machine's noise"
         }
         "order-effect" => "the ratio depends on the arm's place in the block",
         "fragile" => "one block decides: without it the verdict would be another",

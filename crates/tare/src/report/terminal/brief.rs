@@ -56,14 +56,14 @@ pub fn brief(dossier: &Dossier, style: Style) -> String {
     out.push('\n');
     let trust = format!("How far to trust it: {}", trust(dossier));
     paragraph(&mut out, "", &trust, style.width);
+    if dossier.cells.iter().any(|cell| cell.ratio.is_some()) {
+        let text = "cost × 1.10: it takes 1.10 times as long, or gives 1/1.10 of the throughput. ● and ├┤: estimate and 95 % interval; │: no difference; ┊: the margin, within which a difference is taken for none that matters; ▶: beyond the axis.";
+        out.push('\n');
+        paragraph(&mut out, "", text, style.width);
+    }
     for (arm, cells) in &arms {
         out.push('\n');
         of_arm(&mut out, arm, cells, &names, style);
-    }
-    if dossier.cells.iter().any(|cell| cell.ratio.is_some()) {
-        let text = "cost × 1.10: it takes 1.10 times as long, or gives 1/1.10 of the throughput. ● and ├┤: estimate and 95 % interval; ┊: the margin of what matters; ▶: beyond the axis.";
-        out.push('\n');
-        paragraph(&mut out, "", text, style.width);
     }
     pairs::draw(&mut out, dossier, &names, style);
     concurrency::draw(&mut out, dossier, style);
@@ -260,7 +260,7 @@ fn notes(
     }
     let mut all = cells.iter();
     if all.any(|cell| words::is_moving(cell)) {
-        let text = "“moves”: from block to block the effect itself is another, while the baseline's two copies agree; that is not the machine's noise.";
+        let text = "“moves”: the effect itself changes from block to block, while the baseline's two copies agree: not the machine's noise.";
         paragraph(out, "", text, style.width);
     }
 }

@@ -111,7 +111,7 @@ fn findings(out: &mut String, dossier: &Dossier, style: Style) {
             [one] => format!("{}: ", harmless(one)),
             [one, others @ ..] => {
                 format!(
-                    "{} (likewise {}): ",
+                    "{} (similarly {}): ",
                     harmless(one),
                     harmless(&others.join(", "))
                 )
@@ -129,7 +129,7 @@ fn findings(out: &mut String, dossier: &Dossier, style: Style) {
         paragraph(out, "    price: ", &harmless(&finding.price), style.width);
     }
     if told.iter().any(|(finding, _)| finding.tried.is_none()) {
-        let text = "`tare run … --prove 60s` switches suspects off, where it can, and says what goes with them.";
+        let text = "`tare run … --prove 60s` switches suspected causes off, where it can, and says how much of the cost goes with each.";
         paragraph(out, "  ", text, style.width);
     }
     if left_out > 0 {
