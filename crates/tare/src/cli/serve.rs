@@ -304,11 +304,16 @@ fn line(line: &RunLine) -> Listed {
 fn live(store: &Store, run: &RunId) -> Result<Live, Failed> {
     let stored = store.run_without_records(run)?;
     let line = store.runs()?.into_iter().find(|line| line.id == *run);
-    let arms = stored.study.arms.iter().map(|spec| {
+    let shown = stored
+        .study
+        .arms
+        .iter()
+        .filter(|spec| spec.id.as_str() != A_PRIME);
+    let arms = shown.map(|spec| {
         let record = stored.arms.iter().find(|record| record.arm == spec.id);
         let missing = record.filter(|record| !record.available);
         let reason = missing.map(|record| record.reason.clone().unwrap_or_default());
-        (spec.id.to_string(), reason)
+        (spec.id.to_string(), spec.stored_settings(), reason)
     });
     Ok(Live {
         run: run.to_string(),
@@ -316,7 +321,7 @@ fn live(store: &Store, run: &RunId) -> Result<Live, Failed> {
         trials: line.map_or(0, |line| line.n_trials),
         seconds: stored.wall_ns / 1_000_000_000,
         budget_s: stored.study.budget_ns.map(|ns| ns / 1_000_000_000),
-        arms: arms.filter(|(arm, _)| arm != A_PRIME).collect(),
+        arms: arms.collect(),
         done: (stored.workload_ends.len(), stored.study.workloads.len()),
         remarks: stored.remarks.into_iter().map(|it| it.text).collect(),
     })

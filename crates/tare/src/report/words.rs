@@ -11,7 +11,7 @@ use tare_model::arm::{COMMAND, Suspect};
 use tare_model::dossier::{Dossier, DossierArm, DossierCell, Span};
 use tare_model::study::A_PRIME;
 use tare_model::telling::{telling, what_tells};
-use tare_model::{Better, Value};
+use tare_model::{Better, Params, Value};
 use tare_stats::Verdict;
 
 use crate::analyze::{
@@ -340,7 +340,12 @@ fn grown(low: f64, high: f64) -> String {
 
 /// An arm with what it is for, where nobody but Tare chose it: a step of a ladder, or a suspect's trial.
 pub(in crate::report) fn purpose(arm: &DossierArm) -> String {
-    let setting = |name: &str| arm.settings.0.get(&format!("{COMMAND}{name}"));
+    purpose_by(&arm.id, &arm.settings)
+}
+
+/// The arm of this name, by its settings as they are stored.
+pub(in crate::report) fn purpose_by(arm: &str, settings: &Params) -> String {
+    let setting = |name: &str| settings.0.get(&format!("{COMMAND}{name}"));
     let causes = || {
         let Some(Value::List(suspects)) = setting("causes") else {
             return None;
@@ -359,7 +364,7 @@ pub(in crate::report) fn purpose(arm: &DossierArm) -> String {
         (None, Some(_), Some(title)) => Some(format!("up to {title}")),
         _ => causes(),
     };
-    let id = called(&arm.id);
+    let id = called(arm);
     harmless(&what.map_or_else(|| id.to_owned(), |what| format!("{id} ({what})")))
 }
 

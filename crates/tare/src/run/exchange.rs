@@ -265,6 +265,7 @@ pub(super) fn about(reply: Reply, number: u64) -> Result<Word, Reply> {
         other => Err(other),
     }
 }
+
 /// The request, of a worker that runs for so long on this processor while others of its block wait, and may take turns
 /// with them.
 pub(super) fn taking_part(

@@ -125,6 +125,7 @@ mod tests {
         assert_eq!(pace.expected_block_ns([1].into_iter(), true), 27);
         assert_eq!(pace.expected_removal_ns(), 2);
     }
+
     #[test]
     fn what_is_left_of_a_block_runs_longer_until_a_restart_is_a_third_of_it() {
         let mut pace = Pace::new(2, 100);

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use tare::analyze::analyze;
 use tare::report::{Made, html};
+use tare_model::Params;
 use tare_model::dossier::Dossier;
 
 use super::forms::made_of;
@@ -51,8 +52,8 @@ fn pages() -> Vec<(&'static str, String)> {
         seconds: 3,
         budget_s: Some(90),
         arms: vec![
-            ("host".to_owned(), None),
-            ("vm".to_owned(), Some("no".to_owned())),
+            ("host".to_owned(), Params::new(), None),
+            ("vm".to_owned(), Params::new(), Some("no".to_owned())),
         ],
         done: (1, 4),
         remarks: vec!["differs: nothing that matters".to_owned()],

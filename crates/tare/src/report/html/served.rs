@@ -4,6 +4,7 @@
 //! What it cannot see: the store; it is told what to show, and its links name what the server is to look up.
 
 use maud::{Markup, html};
+use tare_model::Params;
 use tare_model::dossier::{Dossier, DossierCell, Span};
 
 use super::super::axis::{RatioAxis, is_one, tick_label};
@@ -382,8 +383,8 @@ pub struct Live {
     pub seconds: u64,
     /// Seconds that it may take, where it has a limit.
     pub budget_s: Option<u64>,
-    /// Its arms, and why one is missing.
-    pub arms: Vec<(String, Option<String>)>,
+    /// Its arms: name, settings as they are stored, and why it is missing.
+    pub arms: Vec<(String, Params, Option<String>)>,
     /// Workloads that are measured well enough already, and all.
     pub done: (usize, usize),
     /// What it remarked.
@@ -414,7 +415,7 @@ pub fn live(run: &Live) -> String {
                 dt { "done" } dd { (run.done.0) " of " (run.done.1) " workloads are measured well enough" }
             }
             h2 { "Arms" }
-            ul { @for (arm, missing) in &run.arms { li { (harmless(arm)) @if let Some(reason) = missing { ": not available: " (harmless(reason)) } } } }
+            ul { @for (arm, settings, missing) in &run.arms { li { (words::purpose_by(arm, settings)) @if let Some(reason) = missing { ": not available: " (harmless(reason)) } } } }
             @if !run.remarks.is_empty() { h2 { "Remarks" } ul { @for remark in &run.remarks { li { (prose(remark)) } } } }
             p { a href={ "/run/" (name) "?so-far" } { "The answer so far" } ": to derive it takes processor time, which the run may notice." }
         }
@@ -427,19 +428,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_run_at_work_remarks_is_told_like_in_its_report() {
+    fn what_a_run_at_work_remarks_and_its_arms_are_told_like_in_its_report() {
+        let step = Params::new()
+            .with("command.rung", 1)
+            .with("command.title", "a <layer>");
         let page = live(&Live {
             run: "r".to_owned(),
             title: "t".to_owned(),
             trials: 1,
             seconds: 1,
             budget_s: None,
-            arms: Vec::new(),
+            arms: vec![("rung-1".to_owned(), step, Some("no engine".to_owned()))],
             done: (0, 1),
             remarks: vec!["seccomp is `off` in <host>".to_owned()],
         });
         assert!(
             page.contains("seccomp is <code>off</code> in &lt;host&gt;"),
+            "{page}"
+        );
+        assert!(
+            page.contains("rung-1 (up to a &lt;layer&gt;): not available: no engine"),
             "{page}"
         );
     }
