@@ -41,6 +41,8 @@ pub mod probe;
 #[cfg(unix)]
 mod proc;
 pub mod program;
+#[cfg(target_os = "linux")]
+mod quiet;
 pub mod region;
 #[cfg(test)]
 #[path = "../tests/common/registered.rs"]

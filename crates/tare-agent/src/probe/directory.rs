@@ -1,9 +1,9 @@
 //! `directory`: asks where it is, makes, removes and lists directories.
 //!
 //! Inside the timed regions: `fs.getcwd.time`, one `getcwd` system call; `fs.mkdir.time` and `fs.rmdir.time`, making
-//! and removing 64 directories in one directory; `fs.readdir.time`, opening a directory of 64 entries, reading
-//! all of them and closing it. Names are relative to an open directory. Outside: making that directory, the names,
-//! one round as warm-up, removing everything. On Windows: `GetCurrentDirectory`, which reads what the process itself
+//! and removing 16 directories in one directory; `fs.readdir.time`, opening a directory of 64 entries, reading
+//! all of them and closing it. Names are relative to an open directory. Outside: finding that directory, which is a
+//! quiet one (`quiet.rs`), the names, one round in each directory as warm-up, removing everything. On Windows: `GetCurrentDirectory`, which reads what the process itself
 //! holds, without a system call; `CreateDirectory` and `RemoveDirectory` with names relative to the current directory,
 //! which the process holds open; `FindFirstFile` to its end.
 //! Known bias: `getcwd` grows with the depth of the working directory, which is the arm's choice; nothing is
@@ -17,13 +17,16 @@ use tare_model::Params;
 use crate::meter::{Meter, ProbeError};
 
 super::probe! {
-    "directory": "getcwd, making and removing directories, 64 at a time, and listing one of 64 entries";
-    revision 1, cut KERNEL
+    "directory": "getcwd, making and removing directories, 16 at a time, and listing one of 64 entries";
+    revision 2, cut KERNEL
 }
 
 super::by_system!("mkdirat and getdents64");
 
 /// Directories to a batch.
+#[cfg(any(target_os = "linux", windows))]
+const BATCH: usize = 16;
+/// Directories in the one that is listed.
 #[cfg(any(target_os = "linux", windows))]
 const DIRECTORIES: usize = 64;
 
@@ -40,24 +43,22 @@ fn all_there(found: usize) -> Result<(), ProbeError> {
 }
 
 #[cfg(any(target_os = "linux", windows))]
-fn per_directory(start: std::time::Instant) -> f64 {
-    start.elapsed().as_nanos() as f64 / DIRECTORIES as f64
+fn per_directory(start: std::time::Instant, directories: usize) -> f64 {
+    start.elapsed().as_nanos() as f64 / directories as f64
 }
 
-/// Records what making and removing them all took, by turns; both say it for one directory.
+/// Records what making and removing them took, by turns; both are said for one directory.
 #[cfg(any(target_os = "linux", windows))]
 fn by_turns(
     meter: &mut Meter,
-    make: &dyn Fn() -> Result<f64, ProbeError>,
-    remove: &dyn Fn() -> Result<f64, ProbeError>,
+    mut once: impl FnMut() -> Result<[f64; 2], ProbeError>,
 ) -> Result<(), ProbeError> {
-    make()?;
-    remove()?;
-    let rounds = meter.self_timed(0.6, || Ok([make()?, remove()?]))?;
+    once()?;
+    let rounds = meter.self_timed(0.6, once)?;
     for (part, metric) in ["fs.mkdir.time", "fs.rmdir.time"].into_iter().enumerate() {
         let values = rounds.iter().map(|round| round[part]).collect();
         let unit = tare_model::Unit::Nanosecond;
-        meter.record(metric, unit, values, DIRECTORIES as u64);
+        meter.record(metric, unit, values, BATCH as u64);
     }
     Ok(())
 }
@@ -68,7 +69,7 @@ mod windows {
     use std::os::windows::io::RawHandle;
     use std::time::Instant;
 
-    use super::{DIRECTORIES, all_there, by_turns, per_directory};
+    use super::{BATCH, DIRECTORIES, all_there, by_turns, per_directory};
     use crate::folder::{Entered, Folder};
     use crate::meter::{Meter, ProbeError};
     use crate::windows::wide;
@@ -112,28 +113,29 @@ mod windows {
         let names: Vec<Vec<u16>> = (0..DIRECTORIES)
             .map(|number| wide(&format!("directory-{number:02}")))
             .collect();
-        let make = || -> Result<f64, ProbeError> {
+        let make = |names: &[Vec<u16>]| -> Result<f64, ProbeError> {
             let start = Instant::now();
-            for name in &names {
+            for name in names {
                 // SAFETY: the name ends with a zero, and a null pointer asks for the attributes of the parent.
                 if unsafe { CreateDirectoryW(name.as_ptr(), std::ptr::null()) } == 0 {
                     return Err(ProbeError::last("CreateDirectory"));
                 }
             }
-            Ok(per_directory(start))
+            Ok(per_directory(start, names.len()))
         };
-        let remove = || -> Result<f64, ProbeError> {
+        let remove = |names: &[Vec<u16>]| -> Result<f64, ProbeError> {
             let start = Instant::now();
-            for name in &names {
+            for name in names {
                 // SAFETY: the name ends with a zero.
                 if unsafe { RemoveDirectoryW(name.as_ptr()) } == 0 {
                     return Err(ProbeError::last("RemoveDirectory"));
                 }
             }
-            Ok(per_directory(start))
+            Ok(per_directory(start, names.len()))
         };
-        by_turns(meter, &make, &remove)?;
-        make()?;
+        let few = &names[..BATCH];
+        by_turns(meter, || Ok([make(few)?, remove(few)?]))?;
+        make(&names)?;
         let everything = wide("*");
         meter.loops("fs.readdir.time", 0.2, |times| {
             for _ in 0..times {
@@ -173,13 +175,16 @@ mod linux {
     use std::os::fd::AsRawFd;
     use std::time::Instant;
 
-    use super::{DIRECTORIES, all_there, by_turns, per_directory};
+    use super::{BATCH, DIRECTORIES, all_there, by_turns, per_directory};
     use crate::folder::Folder;
     use crate::listing::entries;
     use crate::meter::{Meter, ProbeError};
+    use crate::quiet::Quiet;
+
+    /// Directories by which places are compared.
+    const TRIED: usize = 4;
 
     pub(super) fn run(meter: &mut Meter) -> Result<(), ProbeError> {
-        let folder = Folder::new(meter.workdir(), "tare-directory")?;
         let mut path = vec![0u8; libc::PATH_MAX as usize];
         meter.loops("fs.getcwd.time", 0.2, |times| {
             for _ in 0..times {
@@ -197,34 +202,52 @@ mod linux {
                 CString::new(format!("directory-{number:02}")).expect("there is no zero byte in it")
             })
             .collect();
-        let at = folder.handle().as_raw_fd();
-        let make = || -> Result<f64, ProbeError> {
-            let start = Instant::now();
-            for name in &names {
-                // SAFETY: the directory is open and the name ends with a zero byte.
-                if unsafe { libc::mkdirat(at, name.as_ptr(), 0o700) } != 0 {
-                    return Err(ProbeError::last("mkdirat"));
-                }
+        let mut sample = |folder: &Folder| Ok(round(folder, &names[..TRIED])?[0]);
+        let mut quiet = Quiet::new(meter.workdir(), "tare-directory", &mut sample)?;
+        by_turns(meter, || {
+            if quiet.moved(&mut sample)? {
+                round(quiet.folder(), &names[..BATCH])?;
             }
-            Ok(per_directory(start))
-        };
-        let remove = || -> Result<f64, ProbeError> {
-            let start = Instant::now();
-            for name in &names {
-                // SAFETY: the directory is open and the name ends with a zero byte.
-                if unsafe { libc::unlinkat(at, name.as_ptr(), libc::AT_REMOVEDIR) } != 0 {
-                    return Err(ProbeError::last("unlinkat"));
-                }
-            }
-            Ok(per_directory(start))
-        };
-        by_turns(meter, &make, &remove)?;
-        make()?;
+            round(quiet.folder(), &names[..BATCH])
+        })?;
+        make(quiet.folder(), &names)?;
+        let at = quiet.folder().handle().as_raw_fd();
         meter.loops("fs.readdir.time", 0.2, |times| {
             for _ in 0..times {
                 all_there(entries(at, c".")?)?;
             }
             Ok(())
         })
+    }
+
+    /// Makes these directories in the folder and removes them.
+    fn round(folder: &Folder, names: &[CString]) -> Result<[f64; 2], ProbeError> {
+        Ok([make(folder, names)?, remove(folder, names)?])
+    }
+
+    /// Makes every directory; nanoseconds for one.
+    fn make(folder: &Folder, names: &[CString]) -> Result<f64, ProbeError> {
+        let at = folder.handle().as_raw_fd();
+        let start = Instant::now();
+        for name in names {
+            // SAFETY: the directory is open and the name ends with a zero byte.
+            if unsafe { libc::mkdirat(at, name.as_ptr(), 0o700) } != 0 {
+                return Err(ProbeError::last("mkdirat"));
+            }
+        }
+        Ok(per_directory(start, names.len()))
+    }
+
+    /// Removes every directory; nanoseconds for one.
+    fn remove(folder: &Folder, names: &[CString]) -> Result<f64, ProbeError> {
+        let at = folder.handle().as_raw_fd();
+        let start = Instant::now();
+        for name in names {
+            // SAFETY: the directory is open and the name ends with a zero byte.
+            if unsafe { libc::unlinkat(at, name.as_ptr(), libc::AT_REMOVEDIR) } != 0 {
+                return Err(ProbeError::last("unlinkat"));
+            }
+        }
+        Ok(per_directory(start, names.len()))
     }
 }

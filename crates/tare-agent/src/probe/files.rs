@@ -1,15 +1,14 @@
 //! `files`: creates, writes and removes small files.
 //!
-//! Inside the timed regions, for 64 files at a time: `fs.create.time`, opening each with `O_CREAT|O_EXCL`;
+//! Inside the timed regions, for 16 files at a time: `fs.create.time`, opening each with `O_CREAT|O_EXCL`;
 //! `fs.write.time`, writing 4 KiB to each and closing it (on a shared or network file system the data moves
 //! at the close); `fs.unlink.time`, removing each by name. Names are relative to an open directory.
-//! Outside: making that directory and the names, one round as warm-up, removing the directory. The directory is the
-//! quickest of four that the file system was asked to put apart from each other: where it lies, and so which files of
-//! others lie around it, can make creating a file ten or fifty times as slow (ext4 without a journal passes over what
-//! was removed there a moment ago), and would differ between arms from block to block. On Windows
-//! `CreateFile` with `CREATE_NEW`, `WriteFile` and `CloseHandle`, and `DeleteFile`, in the current directory.
-//! Known bias: a quiet place is measured, in every arm. Nothing is synchronised, so this is the file system's bookkeeping in memory and not the
-//! device; a journal that fills up or a writeback by others enters as rare slow batches.
+//! Outside: finding that directory, which is a quiet one (`quiet.rs`), the names, one round in each directory as
+//! warm-up, removing it. On Windows `CreateFile` with `CREATE_NEW`, `WriteFile` and `CloseHandle`, and `DeleteFile`, in
+//! the current directory.
+//! Known bias: a quiet place is measured, in every arm. Nothing is synchronised, so this is the file system's
+//! bookkeeping in memory and not the device; a journal that fills up or a writeback by others enters as rare slow
+//! batches.
 //! Source: the small-file phases of LFS (Rosenblum and Ousterhout, 1992) and lmbench's `lat_fs`.
 
 use tare_model::Params;
@@ -17,15 +16,15 @@ use tare_model::Params;
 use crate::meter::{Meter, ProbeError};
 
 super::probe! {
-    "files": "creating files, writing 4 KiB to each, and removing them, 64 at a time";
-    revision 2, cut KERNEL
+    "files": "creating files, writing 4 KiB to each, and removing them, 16 at a time";
+    revision 3, cut KERNEL
 }
 
 super::by_system!("openat and unlinkat");
 
 /// Files to a batch.
 #[cfg(any(target_os = "linux", windows))]
-const FILES: usize = 64;
+const FILES: usize = 16;
 /// What is written to each.
 #[cfg(any(target_os = "linux", windows))]
 const CONTENT: [u8; CONTENT_BYTES as usize] = [b'.'; CONTENT_BYTES as usize];
@@ -33,8 +32,8 @@ const CONTENT: [u8; CONTENT_BYTES as usize] = [b'.'; CONTENT_BYTES as usize];
 const CONTENT_BYTES: u32 = 4096;
 
 #[cfg(any(target_os = "linux", windows))]
-fn per_file(start: std::time::Instant) -> f64 {
-    start.elapsed().as_nanos() as f64 / FILES as f64
+fn per_file(start: std::time::Instant, files: usize) -> f64 {
+    start.elapsed().as_nanos() as f64 / files as f64
 }
 
 /// Measures rounds of the three parts, after one as warm-up.
@@ -131,7 +130,7 @@ mod windows {
             // SAFETY: just opened, and owned by nobody else. The vector has room: nothing is allocated.
             open.push(unsafe { OwnedHandle::from_raw_handle(file) });
         }
-        Ok(per_file(start))
+        Ok(per_file(start, FILES))
     }
 
     /// Writes to every open file and closes it; nanoseconds per file.
@@ -157,7 +156,7 @@ mod windows {
                 return Err(ProbeError::system("WriteFile", &error));
             }
         }
-        Ok(per_file(start))
+        Ok(per_file(start, FILES))
     }
 
     /// Removes every file; nanoseconds per file.
@@ -169,39 +168,34 @@ mod windows {
                 return Err(ProbeError::last("DeleteFile"));
             }
         }
-        Ok(per_file(start))
+        Ok(per_file(start, FILES))
     }
 }
 
 #[cfg(target_os = "linux")]
 mod linux {
     use std::ffi::CString;
-    use std::fs::File;
-    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
     use std::time::Instant;
 
     use super::{CONTENT, FILES, per_file, rounds};
     use crate::folder::Folder;
     use crate::meter::{Meter, ProbeError};
+    use crate::quiet::Quiet;
 
-    struct Round {
-        folder: Folder,
-        names: Vec<CString>,
-        open: Vec<OwnedFd>,
-    }
-
-    /// Places to choose from.
-    const PLACES: usize = 4;
-    /// Files by which they are compared.
-    const TRIED: usize = 16;
+    /// Files by which places are compared.
+    const TRIED: usize = 4;
 
     pub(super) fn run(meter: &mut Meter) -> Result<(), ProbeError> {
-        // Removed after the folder in it.
-        let around = Folder::new(meter.workdir(), "tare-files")?;
-        put_apart(around.handle());
-        let mut round = quickest(&around)?;
-        round.names = names(FILES);
-        rounds(meter, || round.once())
+        let (few, all) = (names(TRIED), names(FILES));
+        let mut sample = |folder: &Folder| Ok(round(folder, &few)?[0]);
+        let mut quiet = Quiet::new(meter.workdir(), "tare-files", &mut sample)?;
+        rounds(meter, || {
+            if quiet.moved(&mut sample)? {
+                round(quiet.folder(), &all)?;
+            }
+            round(quiet.folder(), &all)
+        })
     }
 
     fn names(count: usize) -> Vec<CString> {
@@ -212,157 +206,98 @@ mod linux {
             .collect()
     }
 
-    /// Asks the file system to put the folders in this one where little else is, which ext2 and its successors do for
-    /// what stands at the top. The others refuse, and put them where they like.
-    fn put_apart(folder: &File) {
-        /// `FS_TOPDIR_FL` of linux/fs.h.
-        const AT_THE_TOP: libc::c_int = 0x0002_0000;
-        let mut flags: libc::c_int = 0;
-        // SAFETY: the folder is open, and the kernel writes one `int` (ioctl_iflags(2)) to a live one.
-        if unsafe { libc::ioctl(folder.as_raw_fd(), libc::FS_IOC_GETFLAGS, &raw mut flags) } == 0 {
-            flags |= AT_THE_TOP;
-            // SAFETY: the same, and the kernel reads the `int`. What it answers changes nothing here.
-            unsafe { libc::ioctl(folder.as_raw_fd(), libc::FS_IOC_SETFLAGS, &raw const flags) };
-        }
+    /// Creates these files in the folder, writes to them and removes them.
+    fn round(folder: &Folder, names: &[CString]) -> Result<[f64; 3], ProbeError> {
+        let mut open = Vec::with_capacity(names.len());
+        let created = create(folder, names, &mut open)?;
+        Ok([created, write(&mut open)?, unlink(folder, names)?])
     }
 
-    /// Of some new folders the one in which files are created quickest, the second time.
-    fn quickest(around: &Folder) -> Result<Round, ProbeError> {
-        let mut best: Option<(f64, Round)> = None;
-        for _ in 0..PLACES {
-            let mut round = Round {
-                folder: Folder::new(around.path(), "tare-files")?,
-                names: names(TRIED),
-                open: Vec::with_capacity(FILES),
+    /// Creates every file and keeps it open; nanoseconds per file.
+    fn create(
+        folder: &Folder,
+        names: &[CString],
+        open: &mut Vec<OwnedFd>,
+    ) -> Result<f64, ProbeError> {
+        let directory = folder.handle().as_raw_fd();
+        let start = Instant::now();
+        for name in names {
+            // SAFETY: the directory is open, the name ends with a zero byte.
+            let descriptor = unsafe {
+                libc::openat(
+                    directory,
+                    name.as_ptr(),
+                    libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY | libc::O_CLOEXEC,
+                    0o600,
+                )
             };
-            round.once()?;
-            let [took, ..] = round.once()?;
-            if best.as_ref().is_none_or(|(least, _)| took < *least) {
-                best = Some((took, round));
+            if descriptor < 0 {
+                return Err(ProbeError::last("openat"));
             }
+            // SAFETY: just opened, and owned by nobody else. The vector has room: nothing is allocated.
+            open.push(unsafe { OwnedFd::from_raw_fd(descriptor) });
         }
-        let best = best.map(|(_, round)| round);
-        Ok(best.expect("there are places"))
+        Ok(per_file(start, names.len()))
     }
 
-    impl Round {
-        fn once(&mut self) -> Result<[f64; 3], ProbeError> {
-            Ok([self.create()?, self.write()?, self.unlink()?])
-        }
-
-        fn directory(&self) -> RawFd {
-            self.folder.handle().as_raw_fd()
-        }
-
-        /// Creates every file and keeps it open; nanoseconds per file.
-        fn create(&mut self) -> Result<f64, ProbeError> {
-            let directory = self.directory();
-            let start = Instant::now();
-            for name in &self.names {
-                // SAFETY: the directory is open, the name ends with a zero byte.
-                let descriptor = unsafe {
-                    libc::openat(
-                        directory,
-                        name.as_ptr(),
-                        libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY | libc::O_CLOEXEC,
-                        0o600,
-                    )
-                };
-                if descriptor < 0 {
-                    return Err(ProbeError::last("openat"));
-                }
-                // SAFETY: just opened, and owned by nobody else. The vector has room: nothing is allocated.
-                self.open.push(unsafe { OwnedFd::from_raw_fd(descriptor) });
+    /// Writes to every open file and closes it; nanoseconds per file.
+    fn write(open: &mut Vec<OwnedFd>) -> Result<f64, ProbeError> {
+        let files = open.len();
+        let start = Instant::now();
+        for file in open.drain(..) {
+            // SAFETY: the descriptor is open and `CONTENT` has the length that is given.
+            let written =
+                unsafe { libc::write(file.as_raw_fd(), CONTENT.as_ptr().cast(), CONTENT.len()) };
+            if written < 0 {
+                return Err(ProbeError::last("write"));
             }
-            Ok(per_file(start))
-        }
-
-        /// Writes to every open file and closes it; nanoseconds per file.
-        fn write(&mut self) -> Result<f64, ProbeError> {
-            let start = Instant::now();
-            for file in self.open.drain(..) {
-                // SAFETY: the descriptor is open and `CONTENT` has the length that is given.
-                let written = unsafe {
-                    libc::write(file.as_raw_fd(), CONTENT.as_ptr().cast(), CONTENT.len())
-                };
-                if written < 0 {
-                    return Err(ProbeError::last("write"));
-                }
-                if written.cast_unsigned() != CONTENT.len() {
-                    return Err(ProbeError::system(
-                        "write",
-                        &std::io::ErrorKind::WriteZero.into(),
-                    ));
-                }
+            if written.cast_unsigned() != CONTENT.len() {
+                return Err(ProbeError::system(
+                    "write",
+                    &std::io::ErrorKind::WriteZero.into(),
+                ));
             }
-            Ok(per_file(start))
         }
+        Ok(per_file(start, files))
+    }
 
-        /// Removes every file; nanoseconds per file.
-        fn unlink(&mut self) -> Result<f64, ProbeError> {
-            let directory = self.directory();
-            let start = Instant::now();
-            for name in &self.names {
-                // SAFETY: the directory is open, the name ends with a zero byte.
-                if unsafe { libc::unlinkat(directory, name.as_ptr(), 0) } != 0 {
-                    return Err(ProbeError::last("unlinkat"));
-                }
+    /// Removes every file; nanoseconds per file.
+    fn unlink(folder: &Folder, names: &[CString]) -> Result<f64, ProbeError> {
+        let directory = folder.handle().as_raw_fd();
+        let start = Instant::now();
+        for name in names {
+            // SAFETY: the directory is open, the name ends with a zero byte.
+            if unsafe { libc::unlinkat(directory, name.as_ptr(), 0) } != 0 {
+                return Err(ProbeError::last("unlinkat"));
             }
-            Ok(per_file(start))
         }
+        Ok(per_file(start, names.len()))
     }
 
     #[cfg(test)]
     mod tests {
-        use std::path::Path;
-
         use super::*;
 
         #[test]
-        fn the_place_that_is_chosen_is_empty_and_the_only_one_that_stays() {
-            let around = Folder::new(&std::env::temp_dir(), "tare-files").unwrap();
-            put_apart(around.handle());
-            let round = quickest(&around).unwrap();
-            let entries = std::fs::read_dir(around.path()).unwrap();
-            let left: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
-            assert_eq!(left, [round.folder.path()]);
-            assert_eq!(std::fs::read_dir(round.folder.path()).unwrap().count(), 0);
-        }
-
-        #[test]
         fn a_round_makes_whole_files_and_leaves_none() {
-            let mut round = Round {
-                folder: Folder::new(&std::env::temp_dir(), "tare-files").unwrap(),
-                names: vec![CString::new("a").unwrap(), CString::new("b").unwrap()],
-                open: Vec::new(),
-            };
-            round.create().unwrap();
-            round.write().unwrap();
-            for name in ["a", "b"] {
-                let path = round.folder.path().join(name);
+            let folder = Folder::new(&std::env::temp_dir(), "tare-files").unwrap();
+            let names = names(2);
+            let mut open = Vec::new();
+            create(&folder, &names, &mut open).unwrap();
+            write(&mut open).unwrap();
+            for name in &names {
+                let path = folder.path().join(name.to_str().unwrap());
                 assert_eq!(std::fs::metadata(path).unwrap().len(), 4096);
             }
-            round.unlink().unwrap();
-            assert_eq!(std::fs::read_dir(round.folder.path()).unwrap().count(), 0);
+            unlink(&folder, &names).unwrap();
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         }
 
         #[test]
-        #[cfg(target_os = "linux")]
         fn a_full_device_is_a_failure_and_not_a_fast_write() {
             // Every write to this device fails with "no space left".
-            let full = Path::new("/dev/full");
-            let mut round = Round {
-                folder: Folder::new(&std::env::temp_dir(), "tare-files").unwrap(),
-                names: Vec::new(),
-                open: vec![
-                    std::fs::OpenOptions::new()
-                        .write(true)
-                        .open(full)
-                        .unwrap()
-                        .into(),
-                ],
-            };
-            let error = round.write().unwrap_err();
+            let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+            let error = write(&mut vec![full.unwrap().into()]).unwrap_err();
             assert!(format!("{error:?}").contains("write"), "{error:?}");
         }
     }
