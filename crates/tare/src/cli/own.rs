@@ -359,7 +359,7 @@ pub(super) fn apply(
     let n_arms = measured.data.head.arms.len();
     let what = (changed.change.as_str(), finding.price.as_str());
     let mut study = applied::study(ask, first, n_arms, left_ns, &changed.settings, what);
-    pace.plan_launches(&mut study, left_ns);
+    pace.plan_launches(ask, &mut study, left_ns);
     Ok(runner.more(&study, measured))
 }
 

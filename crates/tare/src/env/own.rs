@@ -206,6 +206,9 @@ pub struct Changed {
     pub change: String,
 }
 
+/// The name of the difference that is a health check.
+pub const HEALTH: &str = "health";
+
 /// One part in which something of the user's differs from a plain one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Difference {

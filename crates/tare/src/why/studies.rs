@@ -13,6 +13,7 @@ use tare_model::{ArmSpec, Params, Study, WorkloadSpec, whole_part, whole_size};
 use super::counterfactual::{Trial, Tried};
 use super::{Ask, FEWEST, First, SUSPECTS_MOST, arm_id, id, ladder, own, seen_facts};
 use crate::analyze::RunData;
+use crate::env::own::HEALTH;
 use crate::workload::{self, Workload};
 
 /// Blocks of the first comparison at most.
@@ -84,8 +85,13 @@ impl Pace {
 
     /// Says how many blocks of a study that may take so long each start of its arms serves: one, if starting them
     /// takes its part of the time at most, and all, if otherwise there were too few launches to tell what differs
-    /// between them.
-    pub fn plan_launches(&self, study: &mut Study, time_ns: u64) {
+    /// between them. What a container does from time to time is met only where it lives long.
+    pub fn plan_launches(&self, ask: &Ask, study: &mut Study, time_ns: u64) {
+        let differences = ask.own.iter().flat_map(|own| &own.differences);
+        if differences.into_iter().any(|it| it.id == HEALTH) {
+            study.blocks_per_launch = u32::MAX;
+            return;
+        }
         let is_base = |arm: &&ArmSpec| arm.id == study.baseline || arm.id.as_str() == A_PRIME;
         let n_base = study.arms.iter().filter(is_base).count() as u64;
         let n_inside = study.arms.len() as u64 - n_base;
@@ -152,7 +158,7 @@ pub fn first_study(ask: &Ask, first: &First, left_ns: u64) -> Option<Study> {
     let mut study = ask.study("the command on the host and inside", arms, first);
     study.blocks_max = u32::try_from(blocks).unwrap_or(u32::MAX);
     study.blocks_min = study.blocks_max;
-    pace.plan_launches(&mut study, share_ns);
+    pace.plan_launches(ask, &mut study, share_ns);
     if has_start_up {
         study.workloads.push(start_up());
     }
@@ -212,7 +218,7 @@ pub fn closer_study(ask: &Ask, first: &First, pace: Pace, time_ns: u64) -> Optio
         first,
     );
     study.blocks_max = PROOF_MOST;
-    pace.plan_launches(&mut study, time_ns);
+    pace.plan_launches(ask, &mut study, time_ns);
     study.budget_ns = Some(time_ns);
     Some(study)
 }
@@ -349,7 +355,7 @@ pub fn round(
     } else {
         PROOF_MOST
     };
-    pace.plan_launches(&mut study, safe_ns);
+    pace.plan_launches(ask, &mut study, safe_ns);
     study.budget_ns = Some(left_ns);
     Some(Round { study, waiting })
 }

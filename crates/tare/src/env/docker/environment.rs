@@ -310,10 +310,6 @@ impl DockerEnvironment {
             attach_stderr: Some(is_attached),
             open_stdin: Some(is_attached),
             stdin_once: Some(is_attached),
-            healthcheck: Some(HealthConfig {
-                test: Some(vec!["NONE".into()]),
-                ..Default::default()
-            }),
             host_config: Some(host),
             ..body
         }

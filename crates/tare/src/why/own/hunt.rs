@@ -232,7 +232,7 @@ impl Hunt {
             // Members of three and more may come out as idle: then what is left is proved again.
             let is_last = sets.iter().all(|set| set.len() <= 2);
             study.blocks_max = if is_last { PROOF_BLOCKS } else { FEWEST + 1 };
-            pace.plan_launches(&mut study, safe_ns);
+            pace.plan_launches(ask, &mut study, safe_ns);
             study.budget_ns = Some(left_ns);
             return Some(Next {
                 study,

@@ -320,6 +320,7 @@ fn line(
     flags.limits(service);
     flags.ulimits(service);
     flags.logging(&service.get("logging").cloned().unwrap_or_default());
+    flags.health(service);
     flags.hosts(service);
     flags.devices(service);
     flags.ports(service);

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::env::own::command;
 use crate::env::own::fields::{FIELDS, Field, NO_DIFFERENCE};
-use crate::env::own::{self, Difference, IN_MEMORY_PRICE};
+use crate::env::own::{self, Difference, HEALTH, IN_MEMORY_PRICE};
 use crate::env::text::printable;
 
 mod mounts;
@@ -28,6 +28,8 @@ pub(super) struct Pair<'a> {
     pub(super) plain: &'a Value,
     /// The image's own variables.
     pub(super) image_env: &'a [String],
+    /// Whether the image has a health check of its own.
+    pub(super) has_images_check: bool,
     /// The mounts whose files were copied.
     pub(super) copied: &'a [Copied],
 }
@@ -48,6 +50,7 @@ enum Switch {
     Variable(String),
     /// A field beside `HostConfig`.
     Top(&'static str),
+    HealthCheck,
     /// What is mounted at this place.
     Mount(String),
     /// Something that engines do to every container, and the security option that takes it away.
@@ -123,7 +126,8 @@ pub(super) fn parts(pair: Pair<'_>) -> Vec<Part> {
     let mut parts = of_fields(pair);
     parts.extend(of_entries(pair));
     parts.extend(of_variables(pair));
-    parts.extend(of_top(pair));
+    parts.extend(of_user(pair));
+    parts.extend(of_health(pair));
     parts.extend(mounts::of_mounts(pair));
     parts.extend(mounts::of_memory(pair));
     parts.extend(of_engine(pair));
@@ -345,17 +349,17 @@ fn command_text(body: &Value) -> String {
         .collect()
 }
 
-fn of_top(pair: Pair<'_>) -> Vec<Part> {
+fn of_user(pair: Pair<'_>) -> Option<Part> {
     let text = |body: &Value, name: &str| {
         let text = body.get(name).and_then(Value::as_str).unwrap_or_default();
         text.to_owned()
     };
     let user = text(pair.body, "User");
     if user.is_empty() || user == text(pair.plain, "User") {
-        return Vec::new();
+        return None;
     }
     let user = printable(&user);
-    vec![Part {
+    Some(Part {
         told: Difference {
             id: "user".to_owned(),
             what: format!("`--user {user}`"),
@@ -367,7 +371,32 @@ fn of_top(pair: Pair<'_>) -> Vec<Part> {
             may_be_needed: true,
         },
         switch: Switch::Top("User"),
-    }]
+    })
+}
+
+/// What asks the container again and again whether it is well, beside the program and under its limits.
+fn of_health(pair: Pair<'_>) -> Option<Part> {
+    let test = pair.body["Healthcheck"]["Test"].as_array();
+    let test = test.filter(|test| !test.is_empty());
+    let is_there = match test {
+        Some(test) => test[0] != "NONE",
+        None => pair.has_images_check,
+    };
+    let what = match test {
+        Some(_) => "the health check (`--health-cmd`)",
+        None => "the image's health check",
+    };
+    is_there.then(|| Part {
+        told: Difference {
+            id: HEALTH.to_owned(),
+            what: what.to_owned(),
+            advice: "check less often (`--health-interval`, in a compose file: `interval:` below `healthcheck:`) or by less; as a measurement: `--no-healthcheck`".to_owned(),
+            price: "nobody is told when the program hangs".to_owned(),
+            likelihood: 0.4,
+            may_be_needed: false,
+        },
+        switch: Switch::HealthCheck,
+    })
 }
 
 /// What engines do to every container, as far as a container can do without.
@@ -519,6 +548,14 @@ fn take_away(body: &mut Value, pair: Pair<'_>, switch: &Switch) {
         }
         Switch::Mount(target) => mounts::take_away(body, target),
         Switch::Top(name) => body[*name] = pair.plain.get(*name).cloned().unwrap_or(Value::Null),
+        // Fields that are left out are the image's.
+        Switch::HealthCheck => {
+            body["Healthcheck"] = if pair.has_images_check {
+                serde_json::json!({"Test": ["NONE"]})
+            } else {
+                serde_json::json!({})
+            };
+        }
         Switch::Option(option) => match &mut body["HostConfig"]["SecurityOpt"] {
             Value::Array(list) => list.push(Value::String((*option).to_owned())),
             other => *other = serde_json::json!([option]),

@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::difference::{Pair, is_nothing, without};
+use crate::env::own::HEALTH;
 use crate::env::own::fields::FIELDS;
 use crate::env::text::printable;
 
@@ -192,6 +193,7 @@ fn opposite(id: &str) -> Option<Vec<String>> {
         "engine.apparmor" => &["--security-opt", "apparmor=unconfined"],
         "engine.network" => &["--network", "host"],
         "engine.log" => &["--log-driver", "none"],
+        HEALTH => &["--no-healthcheck"],
         _ => {
             let name = id.strip_prefix("env.")?;
             // A name without a text, which is not set here either: not even the image's.
@@ -253,6 +255,7 @@ mod tests {
     fn client(line: &[String]) -> Option<Value> {
         let mut host = json!({"NetworkMode": "default"});
         let mut env = Vec::new();
+        let mut health = json!({});
         let mut words = line.iter().skip(2);
         let mut image = None;
         while let Some(word) = words.next() {
@@ -262,6 +265,10 @@ mod tests {
             };
             if flag == "--init" {
                 host["Init"] = json!(true);
+                continue;
+            }
+            if flag == "--no-healthcheck" {
+                health["Test"] = json!(["NONE"]);
                 continue;
             }
             if !flag.starts_with('-') {
@@ -275,11 +282,15 @@ mod tests {
                 "--security-opt" => host["SecurityOpt"] = json!([text]),
                 "--log-driver" => host["LogConfig"] = json!({"Type": text, "Config": {}}),
                 "-e" | "--env" => env.push(text),
+                "--health-cmd" => health["Test"] = json!(["CMD-SHELL", text]),
+                "--health-interval" => health["Interval"] = json!(text),
                 _ => return None,
             }
         }
         let command: Vec<&String> = words.collect();
-        Some(json!({"Image": image?, "Env": env, "Cmd": command, "HostConfig": host}))
+        Some(
+            json!({"Image": image?, "Env": env, "Cmd": command, "HostConfig": host, "Healthcheck": health}),
+        )
     }
 
     fn patch(line: &str, ids: &[&str], image_env: &[&str]) -> Option<(String, String)> {
@@ -291,6 +302,8 @@ mod tests {
             body: &body,
             plain: &plain,
             image_env: &image_env,
+            // The image named `checked` has one.
+            has_images_check: body["Image"] == "checked",
             copied: &[],
         };
         let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
@@ -357,6 +370,22 @@ mod tests {
         assert_eq!(
             patch(line, &["env.SLOW"], &["SLOW=1"]).unwrap().0,
             "docker run --env SLOW --init x sh"
+        );
+    }
+
+    #[test]
+    fn a_health_check_goes_with_all_its_flags_and_the_images_by_one() {
+        let line = "docker run --health-cmd=true --health-interval 1s --init x sh";
+        assert_eq!(
+            patch(line, &["health"], &[]).unwrap(),
+            (
+                "docker run --init x sh".to_owned(),
+                "without `--health-cmd=…` and without `--health-interval …`".to_owned()
+            )
+        );
+        assert_eq!(
+            patch("docker run checked sh", &["health"], &[]).unwrap().0,
+            "docker run --no-healthcheck checked sh"
         );
     }
 

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use crate::env::own::HEALTH;
 use crate::env::own::fields::FIELDS;
 
 /// What takes a part away.
@@ -94,6 +95,7 @@ fn of_one(node: &mut Node, service: &Map<String, Value>, id: &str) -> Option<()>
             }
         }
         ("engine.log", _) => node.put(&["logging"], "!override {driver: none}"),
+        (HEALTH, _) => node.put(&["healthcheck"], "!override {disable: true}"),
         _ => of_field(node, service, id)?,
     }
     Some(())

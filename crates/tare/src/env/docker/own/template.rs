@@ -32,6 +32,8 @@ pub(in crate::env::docker) struct Template {
     pub(super) plain: Value,
     /// The image's own variables.
     pub(super) image_env: Vec<String>,
+    /// Whether the image has a health check of its own.
+    pub(super) has_images_check: bool,
     /// What may be written to.
     pub(super) shares: Shares,
     /// Whether a plain one has the same network: what it depends on is there and nowhere else.
@@ -84,6 +86,7 @@ impl Template {
             body: &self.body,
             plain: &self.plain,
             image_env: &self.image_env,
+            has_images_check: self.has_images_check,
             copied: &self.copied,
         }
     }
@@ -119,6 +122,7 @@ impl Template {
                 body: asked.body,
                 plain: plain.body,
                 image_env: variables_of(&image),
+                has_images_check: has_check(&image),
                 shares,
                 has_kept_network: false,
                 copied: Vec::new(),
@@ -154,6 +158,7 @@ impl Template {
             body,
             plain,
             image_env: variables_of(&image),
+            has_images_check: has_check(&image),
             shares,
             has_kept_network: false,
             copied: Vec::new(),
@@ -244,6 +249,14 @@ fn variables_of(image: &ImageInspect) -> Vec<String> {
     config
         .and_then(|config| config.env.clone())
         .unwrap_or_default()
+}
+
+fn has_check(image: &ImageInspect) -> bool {
+    let config = image.config.as_ref();
+    let check = config.and_then(|config| config.healthcheck.as_ref());
+    let test = check.and_then(|check| check.test.as_deref());
+    test.and_then(<[String]>::first)
+        .is_some_and(|first| first != "NONE")
 }
 
 /// A body as the client library sends it.
@@ -425,6 +438,7 @@ mod tests {
             body,
             plain: json!({}),
             image_env: Vec::new(),
+            has_images_check: false,
             shares: Shares::ReadOnly,
             has_kept_network: false,
             copied: Vec::new(),

@@ -145,6 +145,38 @@ impl Flags {
         self.put("--log-opt", Form::Each, logging.get("options"));
     }
 
+    /// The health check: the client's flag is always a line for a shell.
+    pub(super) fn health(&mut self, service: &Map<String, Value>) {
+        let check = service.get("healthcheck").cloned().unwrap_or_default();
+        let words = strings(check.get("test"));
+        let line = match words.split_first() {
+            _ if check["disable"] == true => None,
+            Some((first, _)) if first == "NONE" => None,
+            Some((first, words)) if first == "CMD" => {
+                let quoted = |word: &String| format!("'{}'", word.replace('\'', "'\\''"));
+                Some(words.iter().map(quoted).collect::<Vec<_>>().join(" "))
+            }
+            Some((first, words)) if first == "CMD-SHELL" => Some(words.join(" ")),
+            _ => match check["test"].as_str() {
+                Some(line) => Some(plain(line)),
+                // The image's own, at other times.
+                None => Some(String::new()),
+            },
+        };
+        match line {
+            None => return self.words.push("--no-healthcheck".to_owned()),
+            Some(line) if line.is_empty() => {}
+            Some(line) => self.word("--health-cmd", &line),
+        }
+        for (part, flag) in [
+            ("interval", "--health-interval"),
+            ("timeout", "--health-timeout"),
+            ("start_period", "--health-start-period"),
+        ] {
+            self.put(flag, Form::Text, check.get(part));
+        }
+    }
+
     /// The weight and the rates of block devices, whose parts the plugin writes with capital letters.
     pub(super) fn block_devices(&mut self, service: &Map<String, Value>) {
         let config = service.get("blkio_config").cloned().unwrap_or_default();

@@ -1,6 +1,7 @@
 //! What the plugin prints, made into lines.
 
 use super::*;
+use serde_json::json;
 
 /// As `docker compose config --format json` prints a file with two services.
 const PRINTED: &str = include_str!("printed.json");
@@ -119,6 +120,28 @@ fn what_the_plugin_really_prints_is_carried_or_told() {
         told.contains("network of another service") && told.contains("`volumes_from`"),
         "{told}"
     );
+}
+
+#[test]
+fn a_health_check_becomes_the_flags_of_the_client() {
+    for (check, flags) in [
+        (
+            json!({"test": ["CMD", "ask", "it's"], "interval": "5s", "timeout": "1s"}),
+            "--health-cmd 'ask' 'it'\\''s' --health-interval 5s --health-timeout 1s",
+        ),
+        (
+            json!({"test": ["CMD-SHELL", "a | b $$X"]}),
+            "--health-cmd a | b $X",
+        ),
+        (json!({"test": "a"}), "--health-cmd a"),
+        (json!({"test": ["NONE"]}), "--no-healthcheck"),
+        (json!({"disable": true}), "--no-healthcheck"),
+        (json!({"interval": "2s"}), "--health-interval 2s"),
+    ] {
+        let config = json!({"services": {"web": {"image": "x", "healthcheck": check}}});
+        let (web, _) = line(&config, "web", None).unwrap();
+        assert_eq!(web.words.join(" "), format!("docker create {flags} x"));
+    }
 }
 
 #[test]

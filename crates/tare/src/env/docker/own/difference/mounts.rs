@@ -304,6 +304,7 @@ mod tests {
             body: &body,
             plain: &plain,
             image_env: &[],
+            has_images_check: false,
             copied: &copied,
         };
         let parts = of_mounts(pair);

@@ -27,6 +27,39 @@ fn ids(parts: &[Part]) -> Vec<&str> {
 }
 
 #[test]
+fn a_health_check_is_a_difference_where_one_runs_and_goes_as_flags_would_take_it() {
+    let check = json!({"Test": ["CMD-SHELL", "hush"], "Interval": 1});
+    for (given, has_images_check, rest) in [
+        (check.clone(), false, Some(json!({}))),
+        (check, true, Some(json!({"Test": ["NONE"]}))),
+        (
+            json!({"Interval": 1}),
+            true,
+            Some(json!({"Test": ["NONE"]})),
+        ),
+        (json!({"Interval": 1}), false, None),
+        (json!({"Test": ["NONE"]}), true, None),
+        (Value::Null, false, None),
+    ] {
+        let body = json!({"Healthcheck": given, "HostConfig": {}});
+        let pair = Pair {
+            body: &body,
+            plain: &json!({"HostConfig": {}}),
+            image_env: &[],
+            has_images_check,
+            copied: &[],
+        };
+        let parts = parts(pair);
+        assert_eq!(ids(&parts).contains(&"health"), rest.is_some(), "{body}");
+        assert!(!format!("{parts:?}").contains("hush"));
+        if let Some(rest) = rest {
+            let without = without(pair, &["health".to_owned()]).unwrap();
+            assert_eq!(without["Healthcheck"], rest);
+        }
+    }
+}
+
+#[test]
 fn every_part_that_is_not_plain_is_a_difference_and_nothing_else_is() {
     let (body, plain) = (
         body(),
@@ -37,6 +70,7 @@ fn every_part_that_is_not_plain_is_a_difference_and_nothing_else_is() {
         body: &body,
         plain: &plain,
         image_env: &image_env,
+        has_images_check: false,
         copied: &[],
     };
     let parts = parts(pair);
@@ -66,6 +100,7 @@ fn every_part_that_is_not_plain_is_a_difference_and_nothing_else_is() {
         body: &plain,
         plain: &plain,
         image_env: &[],
+        has_images_check: false,
         copied: &[],
     };
     assert_eq!(
@@ -87,6 +122,7 @@ fn each_part_is_taken_away_alone_and_nothing_is_left_to_take() {
         body: &body,
         plain: &plain,
         image_env: &image_env,
+        has_images_check: false,
         copied: &[],
     };
     let all: Vec<String> = parts(pair)
@@ -140,6 +176,7 @@ fn what_may_be_missing_is_passed_over_but_not_all_of_it() {
         body: &body,
         plain: &plain,
         image_env: &[],
+        has_images_check: false,
         copied: &[],
     };
     let names = |names: &[&str]| {
