@@ -271,6 +271,27 @@ impl Spent {
     }
 }
 
+/// What is said of a container of the user's own that costs something, and of which nothing was left away so far.
+pub(super) fn not_searched(
+    env: &ArmSpec,
+    arms: &[ArmSpec],
+    verdict: Option<Verdict>,
+    spent: &Spent,
+) -> Option<String> {
+    /// As many blocks of the two sides take as long as a few rounds of the search and a proof.
+    const SEARCH: u32 = 70;
+    let costs = matches!(verdict, Some(Verdict::MaterialCost | Verdict::Cost));
+    // Where there are plain containers beside it, the ladder says whether there is anything to search for.
+    let is_done = |arm: &ArmSpec| own::is_of_search(arm) || arm.role.rung.is_some();
+    let is_open = costs && env::own::is_own(&env.settings) && !arms.iter().any(is_done);
+    is_open.then(|| {
+        format!(
+            ". None of its differences was left away: there was no time for it; `--budget {}` gives it",
+            units::at_least(spent.budget_ns(spent.n_blocks.saturating_add(SEARCH)))
+        )
+    })
+}
+
 /// How much more it would take.
 fn more_time(cell: &DossierCell, spent: &Spent) -> String {
     /// So many times as many blocks are no advice.
@@ -344,6 +365,34 @@ mod tests {
             assert!(!told(arm, false).contains("ladder"));
         }
         assert!(told(&own, false).contains("`--budget`"));
+    }
+
+    #[test]
+    fn a_cost_of_which_nothing_was_left_away_is_told_with_the_time_that_it_takes() {
+        let arm = |id: &str, settings: tare_model::Params| {
+            ArmSpec::new(tare_model::ArmId::new(id).unwrap(), "docker", settings)
+        };
+        let own = arm(
+            "docker",
+            tare_model::Params::new().with(env::own::LIKE, "web"),
+        );
+        let spent = Spent {
+            wall_ns: 20e9,
+            block_ns: 2e9,
+            n_blocks: 6,
+        };
+        let told = |env: &ArmSpec, more: &[&str], verdict| {
+            let more = more.iter().map(|id| arm(id, tare_model::Params::new()));
+            let arms: Vec<ArmSpec> = std::iter::once(env.clone()).chain(more).collect();
+            not_searched(env, &arms, Some(verdict), &spent)
+        };
+        let cost = Verdict::MaterialCost;
+        let line = told(&own, &[], cost).unwrap();
+        assert!(line.contains("`--budget 4m`"), "{line}");
+        assert_eq!(told(&own, &["try-1"], cost), None);
+        assert_eq!(told(&own, &[], Verdict::Equivalent), None);
+        let of_ours = arm("docker", tare_model::Params::new());
+        assert_eq!(told(&of_ours, &[], cost), None);
     }
 
     #[test]

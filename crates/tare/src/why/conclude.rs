@@ -15,7 +15,7 @@ use tare_model::study::A_PRIME;
 use tare_model::{ArmId, ArmSpec, CommandCall, Status, WhyOutcome};
 use tare_stats::Verdict;
 
-use super::answer::{Spent, answer, because, unexplained, userland};
+use super::answer::{Spent, answer, because, not_searched, unexplained, userland};
 use super::counterfactual::{self, Trial};
 use super::ladder;
 use super::own::applied;
@@ -172,6 +172,9 @@ pub fn conclude(run: &RunData) -> Dossier {
         .as_ref()
         .and_then(|ladder| userland(ladder, baseline))
     {
+        answer.push_str(&line);
+    }
+    if let Some(line) = not_searched(env, &run.head.study.arms, word, &spent) {
         answer.push_str(&line);
     }
     let asked = env.role.asked.clone().unwrap_or_default();

@@ -53,6 +53,13 @@ const PROOF: &str = "proof";
 const COPY: &str = "copy";
 const RUNNING: &str = "own.running";
 
+/// Whether an arm was there to search what carries the cost, or to prove what was found.
+pub(super) fn is_of_search(arm: &ArmSpec) -> bool {
+    [TRY, PROOF]
+        .iter()
+        .any(|name| arm.id.as_str().starts_with(name))
+}
+
 /// What a question about something of the user's has beside others.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Asks {
