@@ -185,6 +185,13 @@ mod linux {
     const TRIED: usize = 4;
 
     pub(super) fn run(meter: &mut Meter) -> Result<(), ProbeError> {
+        let names: Vec<CString> = (0..DIRECTORIES)
+            .map(|number| {
+                CString::new(format!("directory-{number:02}")).expect("there is no zero byte in it")
+            })
+            .collect();
+        let mut sample = |folder: &Folder| Ok(round(folder, &names[..TRIED])?[0]);
+        let mut quiet = Quiet::new(meter.workdir(), "tare-directory", &mut sample)?;
         let mut path = vec![0u8; libc::PATH_MAX as usize];
         meter.loops("fs.getcwd.time", 0.2, |times| {
             for _ in 0..times {
@@ -197,13 +204,6 @@ mod linux {
             }
             Ok(())
         })?;
-        let names: Vec<CString> = (0..DIRECTORIES)
-            .map(|number| {
-                CString::new(format!("directory-{number:02}")).expect("there is no zero byte in it")
-            })
-            .collect();
-        let mut sample = |folder: &Folder| Ok(round(folder, &names[..TRIED])?[0]);
-        let mut quiet = Quiet::new(meter.workdir(), "tare-directory", &mut sample)?;
         by_turns(meter, || {
             if quiet.moved(&mut sample)? {
                 round(quiet.folder(), &names[..BATCH])?;

@@ -12,7 +12,7 @@ use tare_model::dossier::{
     CheckItem, Dossier, DossierCell, DossierCounter, DossierFinding, DossierWhy, Span,
 };
 use tare_model::study::A_PRIME;
-use tare_model::{ArmId, ArmSpec, CommandCall, Status, WhyOutcome};
+use tare_model::{ArmId, ArmSpec, CommandCall, Status, StoppedBy, WhyOutcome};
 use tare_stats::Verdict;
 
 use super::answer::{Spent, answer, because, not_searched, unexplained, userland};
@@ -174,7 +174,9 @@ pub fn conclude(run: &RunData) -> Dossier {
     {
         answer.push_str(&line);
     }
-    if let Some(line) = not_searched(env, &run.head.study.arms, word, &spent) {
+    if run.head.stopped_by != StoppedBy::Interrupted
+        && let Some(line) = not_searched(env, &run.head.study.arms, word, &spent)
+    {
         answer.push_str(&line);
     }
     let asked = env.role.asked.clone().unwrap_or_default();

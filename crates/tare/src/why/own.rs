@@ -53,9 +53,10 @@ const PROOF: &str = "proof";
 const COPY: &str = "copy";
 const RUNNING: &str = "own.running";
 
-/// Whether an arm was there to search what carries the cost, or to prove what was found.
+/// Whether an arm was there to search what carries the cost, to prove what was found, or as a copy of the container
+/// that is asked about.
 pub(super) fn is_of_search(arm: &ArmSpec) -> bool {
-    [TRY, PROOF]
+    [TRY, PROOF, COPY]
         .iter()
         .any(|name| arm.id.as_str().starts_with(name))
 }
