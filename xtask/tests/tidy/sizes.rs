@@ -24,7 +24,7 @@ crates/tare/src/cause/triage.rs 650 one catalogue of what counters tell
 crates/tare/src/cli/why.rs 600 one command, in the order of time
 crates/tare/src/config/tests.rs 550 tests of one thing, with what they set up
 crates/tare/src/env/docker/environment.rs 700 one life: made, started, stopped, removed
-crates/tare/src/env/docker/own/difference.rs 600 every part of a container, and how each is left away
+crates/tare/src/env/docker/own/difference.rs 570 every part of a container, and how each is left away
 crates/tare/src/env/own/fields.rs 650 every part of a container, and how each is left away
 crates/tare/src/env/image/host_files.rs 550 one search: programs, their libraries, packages
 crates/tare/src/env/oci.rs 600 one life: made, started, stopped, removed
@@ -35,7 +35,7 @@ crates/tare/src/report/terminal/why.rs 650 one page or table, drawn from top to 
 crates/tare/src/run/session.rs 600 one run, whose arms and order live together
 crates/tare/src/why/calibrate.rs 600 one stage of the question, in the order of time
 crates/tare/src/why/carry.rs 600 one stage of the question, in the order of time
-crates/tare/src/why/studies.rs 650 one stage of the question, in the order of time
+crates/tare/src/why/studies.rs 560 one stage of the question, in the order of time
 crates/tare/tests/analysis/verdicts.rs 650 tests of one thing, with what they set up
 crates/tare/tests/it/engine/fake.rs 700 one stage with all that can go wrong on it
 crates/tare/tests/it/launcher.rs 650 tests of one thing, with what they set up

@@ -17,7 +17,7 @@ use crate::env::{self, Driver, EnvError};
 use crate::report;
 use crate::why::look::Inside;
 use crate::why::own::{Asks, Hunt, applied, baseline, call, one_more_ns};
-use crate::why::studies::Pace;
+use crate::why::pace::Pace;
 use crate::why::{Ask, First, Trouble, conclude};
 
 /// What of the user's is asked about.

@@ -19,7 +19,8 @@ use crate::env::own::{self as own_env, Shares, Source};
 use crate::env::{self, Availability};
 use crate::report;
 use crate::store::Store;
-use crate::why::studies::{self, Pace, Round};
+use crate::why::pace::Pace;
+use crate::why::studies::{self, Round};
 use crate::why::{self, Ask, First, carry, conclude, cut_off};
 use crate::workload::user_command;
 

@@ -206,9 +206,6 @@ pub struct Changed {
     pub change: String,
 }
 
-/// The name of the difference that is a health check.
-pub const HEALTH: &str = "health";
-
 /// One part in which something of the user's differs from a plain one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Difference {
@@ -224,6 +221,9 @@ pub struct Difference {
     pub likelihood: f64,
     /// Whether the program may need it to do the same work.
     pub may_be_needed: bool,
+    /// After how many nanoseconds it acts again, if it does so from time to time: it is met only where a container
+    /// lives for several of them.
+    pub every_ns: Option<u64>,
 }
 
 /// What it gives up to do without a file system in memory.
@@ -242,6 +242,7 @@ pub(super) fn in_memory(target: &str, client: &str) -> Difference {
         price: IN_MEMORY_PRICE.to_owned(),
         likelihood: 0.3,
         may_be_needed: true,
+        every_ns: None,
     }
 }
 
@@ -271,6 +272,7 @@ pub(super) fn variable(
         price: "whatever it was set for".to_owned(),
         likelihood: if whose == Whose::Runtimes { 0.6 } else { 0.25 },
         may_be_needed: whose == Whose::Programs,
+        every_ns: None,
     })
 }
 

@@ -8,7 +8,7 @@
 //! What it cannot see: how much slower than the end of a run anything is; the first look saw that once.
 
 use super::look::PLAIN_TIMES;
-use super::studies::Pace;
+use super::pace::Pace;
 use super::{Ask, First};
 use crate::workload::user_command;
 

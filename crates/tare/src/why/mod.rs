@@ -35,6 +35,7 @@ mod joined;
 pub mod ladder;
 pub mod look;
 pub mod own;
+pub mod pace;
 pub mod proof;
 pub mod proxied;
 pub mod readings;

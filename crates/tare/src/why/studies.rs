@@ -11,9 +11,8 @@ use tare_model::study::A_PRIME;
 use tare_model::{ArmSpec, Params, Study, WorkloadSpec, whole_part, whole_size};
 
 use super::counterfactual::{Trial, Tried};
+use super::pace::Pace;
 use super::{Ask, FEWEST, First, SUSPECTS_MOST, arm_id, id, ladder, own, seen_facts};
-use crate::analyze::RunData;
-use crate::env::own::HEALTH;
 use crate::workload::{self, Workload};
 
 /// Blocks of the first comparison at most.
@@ -26,94 +25,12 @@ const PROOF_MOST: u32 = 60;
 const FIRST_SHARE: f64 = 0.2;
 /// The part of the time that is planned with: some trials take longer than those before.
 const SAFE: f64 = 0.85;
-/// What a trial takes beside the command: canary, counters, dispatch.
-const AROUND_NS: u64 = 25_000_000;
-/// The part of the time that starting the arms again may take.
-const STARTS_SHARE: f64 = 0.2;
-/// Fewer launches tell too little of what differs between them.
-const LAUNCHES_LEAST: u64 = 4;
 /// From so many further arms on there is time for A′.
 const A_PRIME_ROOM: usize = 6;
 /// Commands shorter than this have their environment's start-up measured beside them.
 const START_UP_BELOW_NS: u64 = 3_000_000_000;
 /// Output from which on a command is taken for one that prints much.
 pub(super) const CHATTY_BYTES: usize = 64 << 10;
-
-/// How long things take here, nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pace {
-    /// A trial on the host.
-    pub host_ns: u64,
-    /// A trial in the environment.
-    pub env_ns: u64,
-    /// Starting and removing an environment.
-    pub life_ns: u64,
-}
-
-impl Pace {
-    /// As far as one run on each side tells.
-    pub fn of_one(first: &First) -> Self {
-        let env_ns = first.cut_ns.unwrap_or(u64::MAX).min(first.env.wall_ns);
-        Self {
-            host_ns: first.host.wall_ns + AROUND_NS,
-            env_ns: env_ns + AROUND_NS,
-            life_ns: first.life_ns,
-        }
-    }
-
-    /// As the trials of a run took, in which `env` is the environment.
-    pub fn of(run: &RunData, env: &str, first: &First) -> Self {
-        let one = Self::of_one(first);
-        let command = super::readings::user_command_id();
-        let mean = |arm: &str| {
-            let trials = run.trials.iter().filter(|data| {
-                data.trial.cell.arm.as_str() == arm
-                    && data.trial.cell.workload.as_str() == command
-                    && data.host_elapsed_ns > 0
-            });
-            let (sum, count) = trials.fold((0u64, 0u64), |(sum, count), data| {
-                (sum.saturating_add(super::readings::own_ns(data)), count + 1)
-            });
-            sum.checked_div(count)
-        };
-        Self {
-            host_ns: mean(run.head.study.baseline.as_str()).unwrap_or(one.host_ns),
-            env_ns: mean(env).unwrap_or(one.env_ns),
-            ..one
-        }
-    }
-
-    /// Says how many blocks of a study that may take so long each start of its arms serves: one, if starting them
-    /// takes its part of the time at most, and all, if otherwise there were too few launches to tell what differs
-    /// between them. What a container does from time to time is met only where it lives long.
-    pub fn plan_launches(&self, ask: &Ask, study: &mut Study, time_ns: u64) {
-        let differences = ask.own.iter().flat_map(|own| &own.differences);
-        if differences.into_iter().any(|it| it.id == HEALTH) {
-            study.blocks_per_launch = u32::MAX;
-            return;
-        }
-        let is_base = |arm: &&ArmSpec| arm.id == study.baseline || arm.id.as_str() == A_PRIME;
-        let n_base = study.arms.iter().filter(is_base).count() as u64;
-        let n_inside = study.arms.len() as u64 - n_base;
-        let block_ns = n_base * self.host_ns + n_inside * self.env_ns;
-        let blocks = (time_ns / block_ns.max(1)).clamp(1, u64::from(study.blocks_max.max(1)));
-        let starts_ns = (n_inside * self.life_ns).max(1);
-        let launches = whole_part(time_ns as f64 * STARTS_SHARE) / starts_ns;
-        study.blocks_per_launch = if launches < LAUNCHES_LEAST.min(blocks) {
-            u32::MAX
-        } else {
-            u32::try_from(blocks.div_ceil(launches)).unwrap_or(u32::MAX)
-        };
-    }
-
-    /// Six blocks of both sides, with what it takes to start them.
-    pub fn least_ns(&self) -> u64 {
-        let both_ns = self.host_ns.saturating_add(self.env_ns);
-        both_ns
-            .saturating_mul(u64::from(FEWEST))
-            .saturating_add(self.life_ns)
-    }
-}
 
 /// Host, A′ and environment in a few blocks: whether there is a cost at all, and counters for the causes. `None`
 /// where not even six blocks of the two sides fit.

@@ -83,6 +83,7 @@ impl Started {
             price: "what it prepares is not prepared".to_owned(),
             likelihood: 0.3,
             may_be_needed: true,
+            every_ns: None,
         };
         let change = CommandChange {
             left_out: self.entry.len(),
@@ -105,6 +106,7 @@ impl Started {
             price: "it is started where the image says, and finds other files there".to_owned(),
             likelihood: 0.15,
             may_be_needed: true,
+            every_ns: None,
         };
         let change = CommandChange {
             directory: Some(self.image_directory.clone()),

@@ -4,7 +4,7 @@
 //! whole cost, and what proves something takes at least half of it.
 
 use super::super::FEWEST;
-use super::super::studies::Pace;
+use super::super::pace::Pace;
 use super::Asks;
 
 /// What a round takes, as far as it can be foreseen.

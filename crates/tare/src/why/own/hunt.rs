@@ -14,9 +14,10 @@ use tare_model::{Study, Value, whole_part};
 use tare_stats::median;
 
 use super::super::counterfactual::{Trial, Tried};
+use super::super::pace::Pace;
 use super::super::readings::{ByBlock, Readings, joint, plain};
 use super::super::search::{Item, LEAST_SHARE, Probe, Search, Shown};
-use super::super::studies::{Arms, Pace, base_arms};
+use super::super::studies::{Arms, base_arms};
 use super::super::total::Total;
 use super::super::{Ask, FEWEST, First};
 use super::costs::{Costs, fitting};

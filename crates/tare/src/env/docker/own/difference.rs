@@ -11,11 +11,13 @@ use serde_json::{Map, Value};
 
 use crate::env::own::command;
 use crate::env::own::fields::{FIELDS, Field, NO_DIFFERENCE};
-use crate::env::own::{self, Difference, HEALTH, IN_MEMORY_PRICE};
+use crate::env::own::{self, Difference, IN_MEMORY_PRICE};
 use crate::env::text::printable;
 
+mod health;
 mod mounts;
 
+pub(super) use health::check_ns;
 pub(in crate::env::docker) use mounts::Copied;
 pub(super) use mounts::{copyable, switchable};
 
@@ -28,8 +30,8 @@ pub(super) struct Pair<'a> {
     pub(super) plain: &'a Value,
     /// The image's own variables.
     pub(super) image_env: &'a [String],
-    /// Whether the image has a health check of its own.
-    pub(super) has_images_check: bool,
+    /// Nanoseconds between two health checks of the image's own, if it has one.
+    pub(super) images_check_ns: Option<u64>,
     /// The mounts whose files were copied.
     pub(super) copied: &'a [Copied],
 }
@@ -127,7 +129,7 @@ pub(super) fn parts(pair: Pair<'_>) -> Vec<Part> {
     parts.extend(of_entries(pair));
     parts.extend(of_variables(pair));
     parts.extend(of_user(pair));
-    parts.extend(of_health(pair));
+    parts.extend(health::part(pair));
     parts.extend(mounts::of_mounts(pair));
     parts.extend(mounts::of_memory(pair));
     parts.extend(of_engine(pair));
@@ -158,6 +160,7 @@ fn of_fields(pair: Pair<'_>) -> Vec<Part> {
                     price: "unknown here".to_owned(),
                     likelihood: 0.2,
                     may_be_needed: true,
+                    every_ns: None,
                 },
                 switch: Switch::Fields(vec![(*name).clone()]),
             },
@@ -206,6 +209,7 @@ fn of_known(field: &Field, text: &str) -> Part {
             price: field.price.to_owned(),
             likelihood: field.likelihood,
             may_be_needed: field.may_be_needed,
+            every_ns: None,
         },
         switch: Switch::Fields(fields.map(|name| (*name).to_owned()).collect()),
     }
@@ -287,6 +291,7 @@ fn of_entries(pair: Pair<'_>) -> Vec<Part> {
                     .to_owned(),
                     likelihood,
                     may_be_needed: field == "Tmpfs",
+                    every_ns: None,
                 },
                 switch: Switch::Entry(field, name),
             });
@@ -369,33 +374,9 @@ fn of_user(pair: Pair<'_>) -> Option<Part> {
             price: "it runs as the image's user, who is root mostly".to_owned(),
             likelihood: 0.1,
             may_be_needed: true,
+            every_ns: None,
         },
         switch: Switch::Top("User"),
-    })
-}
-
-/// What asks the container again and again whether it is well, beside the program and under its limits.
-fn of_health(pair: Pair<'_>) -> Option<Part> {
-    let test = pair.body["Healthcheck"]["Test"].as_array();
-    let test = test.filter(|test| !test.is_empty());
-    let is_there = match test {
-        Some(test) => test[0] != "NONE",
-        None => pair.has_images_check,
-    };
-    let what = match test {
-        Some(_) => "the health check (`--health-cmd`)",
-        None => "the image's health check",
-    };
-    is_there.then(|| Part {
-        told: Difference {
-            id: HEALTH.to_owned(),
-            what: what.to_owned(),
-            advice: "check less often (`--health-interval`, in a compose file: `interval:` below `healthcheck:`) or by less; as a measurement: `--no-healthcheck`".to_owned(),
-            price: "nobody is told when the program hangs".to_owned(),
-            likelihood: 0.4,
-            may_be_needed: false,
-        },
-        switch: Switch::HealthCheck,
     })
 }
 
@@ -413,6 +394,7 @@ fn of_engine(pair: Pair<'_>) -> Vec<Part> {
                 price: price.to_owned(),
                 likelihood,
                 may_be_needed,
+                every_ns: None,
             },
             switch,
         };
@@ -550,7 +532,7 @@ fn take_away(body: &mut Value, pair: Pair<'_>, switch: &Switch) {
         Switch::Top(name) => body[*name] = pair.plain.get(*name).cloned().unwrap_or(Value::Null),
         // Fields that are left out are the image's.
         Switch::HealthCheck => {
-            body["Healthcheck"] = if pair.has_images_check {
+            body["Healthcheck"] = if pair.images_check_ns.is_some() {
                 serde_json::json!({"Test": ["NONE"]})
             } else {
                 serde_json::json!({})

@@ -11,7 +11,6 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::difference::{Pair, is_nothing, without};
-use crate::env::own::HEALTH;
 use crate::env::own::fields::FIELDS;
 use crate::env::text::printable;
 
@@ -193,7 +192,7 @@ fn opposite(id: &str) -> Option<Vec<String>> {
         "engine.apparmor" => &["--security-opt", "apparmor=unconfined"],
         "engine.network" => &["--network", "host"],
         "engine.log" => &["--log-driver", "none"],
-        HEALTH => &["--no-healthcheck"],
+        "health" => &["--no-healthcheck"],
         _ => {
             let name = id.strip_prefix("env.")?;
             // A name without a text, which is not set here either: not even the image's.
@@ -303,7 +302,7 @@ mod tests {
             plain: &plain,
             image_env: &image_env,
             // The image named `checked` has one.
-            has_images_check: body["Image"] == "checked",
+            images_check_ns: (body["Image"] == "checked").then_some(1),
             copied: &[],
         };
         let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();

@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::env::own::HEALTH;
 use crate::env::own::fields::FIELDS;
 
 /// What takes a part away.
@@ -95,7 +94,7 @@ fn of_one(node: &mut Node, service: &Map<String, Value>, id: &str) -> Option<()>
             }
         }
         ("engine.log", _) => node.put(&["logging"], "!override {driver: none}"),
-        (HEALTH, _) => node.put(&["healthcheck"], "!override {disable: true}"),
+        ("health", _) => node.put(&["healthcheck"], "!override {disable: true}"),
         _ => of_field(node, service, id)?,
     }
     Some(())

@@ -33,7 +33,7 @@ pub(in crate::env::docker) struct Template {
     /// The image's own variables.
     pub(super) image_env: Vec<String>,
     /// Whether the image has a health check of its own.
-    pub(super) has_images_check: bool,
+    pub(super) images_check_ns: Option<u64>,
     /// What may be written to.
     pub(super) shares: Shares,
     /// Whether a plain one has the same network: what it depends on is there and nowhere else.
@@ -86,7 +86,7 @@ impl Template {
             body: &self.body,
             plain: &self.plain,
             image_env: &self.image_env,
-            has_images_check: self.has_images_check,
+            images_check_ns: self.images_check_ns,
             copied: &self.copied,
         }
     }
@@ -122,7 +122,7 @@ impl Template {
                 body: asked.body,
                 plain: plain.body,
                 image_env: variables_of(&image),
-                has_images_check: has_check(&image),
+                images_check_ns: check_ns(&image),
                 shares,
                 has_kept_network: false,
                 copied: Vec::new(),
@@ -158,7 +158,7 @@ impl Template {
             body,
             plain,
             image_env: variables_of(&image),
-            has_images_check: has_check(&image),
+            images_check_ns: check_ns(&image),
             shares,
             has_kept_network: false,
             copied: Vec::new(),
@@ -251,12 +251,12 @@ fn variables_of(image: &ImageInspect) -> Vec<String> {
         .unwrap_or_default()
 }
 
-fn has_check(image: &ImageInspect) -> bool {
+/// Nanoseconds between two health checks of the image's own, if it has one.
+fn check_ns(image: &ImageInspect) -> Option<u64> {
     let config = image.config.as_ref();
-    let check = config.and_then(|config| config.healthcheck.as_ref());
-    let test = check.and_then(|check| check.test.as_deref());
-    test.and_then(<[String]>::first)
-        .is_some_and(|first| first != "NONE")
+    let check = config.and_then(|config| config.healthcheck.as_ref())?;
+    let first = check.test.as_deref().and_then(<[String]>::first)?;
+    (first != "NONE").then(|| difference::check_ns(check.interval.unwrap_or(0)))
 }
 
 /// A body as the client library sends it.
@@ -438,7 +438,7 @@ mod tests {
             body,
             plain: json!({}),
             image_env: Vec::new(),
-            has_images_check: false,
+            images_check_ns: None,
             shares: Shares::ReadOnly,
             has_kept_network: false,
             copied: Vec::new(),

@@ -236,6 +236,7 @@ pub(super) fn differences(
                 price: engines.price.to_owned(),
                 likelihood: engines.likelihood,
                 may_be_needed: engines.may_be_needed,
+                every_ns: None,
             });
         }
     }
@@ -273,6 +274,7 @@ fn of_flag(unit: &Unit, id: String, words: &str, command: &[String]) -> Option<D
             .unwrap_or(0.2),
         may_be_needed: known.map_or(likelihood.is_none(), |field| field.may_be_needed)
             || unit.flag == "tmpfs",
+        every_ns: None,
     })
 }
 

@@ -200,6 +200,7 @@ pub(super) fn of_mounts(pair: Pair<'_>) -> Vec<Part> {
                     price: "the files are as they were when they were copied, and what is written there goes with the container".to_owned(),
                     likelihood: 0.35,
                     may_be_needed: true,
+                    every_ns: None,
                 },
                 switch: Switch::Mount(share.target),
             }
@@ -304,7 +305,7 @@ mod tests {
             body: &body,
             plain: &plain,
             image_env: &[],
-            has_images_check: false,
+            images_check_ns: None,
             copied: &copied,
         };
         let parts = of_mounts(pair);

@@ -29,30 +29,31 @@ fn ids(parts: &[Part]) -> Vec<&str> {
 #[test]
 fn a_health_check_is_a_difference_where_one_runs_and_goes_as_flags_would_take_it() {
     let check = json!({"Test": ["CMD-SHELL", "hush"], "Interval": 1});
-    for (given, has_images_check, rest) in [
-        (check.clone(), false, Some(json!({}))),
-        (check, true, Some(json!({"Test": ["NONE"]}))),
-        (
-            json!({"Interval": 1}),
-            true,
-            Some(json!({"Test": ["NONE"]})),
-        ),
-        (json!({"Interval": 1}), false, None),
-        (json!({"Test": ["NONE"]}), true, None),
-        (Value::Null, false, None),
+    let ordinary = json!({"Test": ["CMD-SHELL", "hush"]});
+    let none = || json!({"Test": ["NONE"]});
+    for (given, images_check_ns, expected) in [
+        (check.clone(), None, Some((1, json!({})))),
+        (check, Some(2), Some((1, none()))),
+        (ordinary, None, Some((30_000_000_000, json!({})))),
+        (json!({"Interval": 1}), Some(2), Some((2, none()))),
+        (json!({"Interval": 1}), None, None),
+        (none(), Some(2), None),
+        (Value::Null, None, None),
     ] {
         let body = json!({"Healthcheck": given, "HostConfig": {}});
         let pair = Pair {
             body: &body,
             plain: &json!({"HostConfig": {}}),
             image_env: &[],
-            has_images_check,
+            images_check_ns,
             copied: &[],
         };
         let parts = parts(pair);
-        assert_eq!(ids(&parts).contains(&"health"), rest.is_some(), "{body}");
+        let health = parts.iter().find(|part| part.told.id == "health");
+        assert_eq!(health.is_some(), expected.is_some(), "{body}");
         assert!(!format!("{parts:?}").contains("hush"));
-        if let Some(rest) = rest {
+        if let (Some(health), Some((every_ns, rest))) = (health, expected) {
+            assert_eq!(health.told.every_ns, Some(every_ns), "{body}");
             let without = without(pair, &["health".to_owned()]).unwrap();
             assert_eq!(without["Healthcheck"], rest);
         }
@@ -70,7 +71,7 @@ fn every_part_that_is_not_plain_is_a_difference_and_nothing_else_is() {
         body: &body,
         plain: &plain,
         image_env: &image_env,
-        has_images_check: false,
+        images_check_ns: None,
         copied: &[],
     };
     let parts = parts(pair);
@@ -100,7 +101,7 @@ fn every_part_that_is_not_plain_is_a_difference_and_nothing_else_is() {
         body: &plain,
         plain: &plain,
         image_env: &[],
-        has_images_check: false,
+        images_check_ns: None,
         copied: &[],
     };
     assert_eq!(
@@ -122,7 +123,7 @@ fn each_part_is_taken_away_alone_and_nothing_is_left_to_take() {
         body: &body,
         plain: &plain,
         image_env: &image_env,
-        has_images_check: false,
+        images_check_ns: None,
         copied: &[],
     };
     let all: Vec<String> = parts(pair)
@@ -176,7 +177,7 @@ fn what_may_be_missing_is_passed_over_but_not_all_of_it() {
         body: &body,
         plain: &plain,
         image_env: &[],
-        has_images_check: false,
+        images_check_ns: None,
         copied: &[],
     };
     let names = |names: &[&str]| {

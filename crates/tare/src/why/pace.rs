@@ -1,0 +1,130 @@
+//! How long the two sides and a start of their arms take, and what of that follows for a study's launches.
+//!
+//! What it cannot see: how fast an arm is that has not run yet; it is taken for as slow as the environment.
+
+use tare_model::study::A_PRIME;
+use tare_model::{ArmSpec, Study, whole_part};
+
+use super::{Ask, FEWEST, First};
+use crate::analyze::RunData;
+
+/// What a trial takes beside the command: canary, counters, dispatch.
+const AROUND_NS: u64 = 25_000_000;
+/// The part of the time that starting the arms again may take.
+const STARTS_SHARE: f64 = 0.2;
+/// Fewer launches tell too little of what differs between them.
+const LAUNCHES_LEAST: u64 = 4;
+/// For so many of its periods lives a container that does something from time to time.
+const PERIODS: u64 = 8;
+
+/// How long things take here, nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// A trial on the host.
+    pub host_ns: u64,
+    /// A trial in the environment.
+    pub env_ns: u64,
+    /// Starting and removing an environment.
+    pub life_ns: u64,
+}
+
+impl Pace {
+    /// As far as one run on each side tells.
+    pub fn of_one(first: &First) -> Self {
+        let env_ns = first.cut_ns.unwrap_or(u64::MAX).min(first.env.wall_ns);
+        Self {
+            host_ns: first.host.wall_ns + AROUND_NS,
+            env_ns: env_ns + AROUND_NS,
+            life_ns: first.life_ns,
+        }
+    }
+
+    /// As the trials of a run took, in which `env` is the environment.
+    pub fn of(run: &RunData, env: &str, first: &First) -> Self {
+        let one = Self::of_one(first);
+        let command = super::readings::user_command_id();
+        let mean = |arm: &str| {
+            let trials = run.trials.iter().filter(|data| {
+                data.trial.cell.arm.as_str() == arm
+                    && data.trial.cell.workload.as_str() == command
+                    && data.host_elapsed_ns > 0
+            });
+            let (sum, count) = trials.fold((0u64, 0u64), |(sum, count), data| {
+                (sum.saturating_add(super::readings::own_ns(data)), count + 1)
+            });
+            sum.checked_div(count)
+        };
+        Self {
+            host_ns: mean(run.head.study.baseline.as_str()).unwrap_or(one.host_ns),
+            env_ns: mean(env).unwrap_or(one.env_ns),
+            ..one
+        }
+    }
+
+    /// Says how many blocks of a study that may take so long each start of its arms serves: one, if starting them
+    /// takes its part of the time at most, and all, if otherwise there were too few launches to tell what differs
+    /// between them. What a container does from time to time is met only where it lives for some of its periods; what
+    /// comes not even twice in all of the time is not waited for.
+    pub fn plan_launches(&self, ask: &Ask, study: &mut Study, time_ns: u64) {
+        let is_base = |arm: &&ArmSpec| arm.id == study.baseline || arm.id.as_str() == A_PRIME;
+        let n_base = study.arms.iter().filter(is_base).count() as u64;
+        let n_inside = study.arms.len() as u64 - n_base;
+        let block_ns = n_base * self.host_ns + n_inside * self.env_ns;
+        let blocks = (time_ns / block_ns.max(1)).clamp(1, u64::from(study.blocks_max.max(1)));
+        let starts_ns = (n_inside * self.life_ns).max(1);
+        let launches = whole_part(time_ns as f64 * STARTS_SHARE) / starts_ns;
+        let per_launch = if launches < LAUNCHES_LEAST.min(blocks) {
+            u64::MAX
+        } else {
+            blocks.div_ceil(launches)
+        };
+        let differences = ask.own.iter().flat_map(|own| &own.differences);
+        let periods = differences.filter_map(|it| it.every_ns);
+        let longest_ns = periods.filter(|every_ns| *every_ns <= time_ns / 2).max();
+        let life_ns = longest_ns.unwrap_or(0).saturating_mul(PERIODS);
+        let lives = life_ns.div_ceil(block_ns.max(1));
+        study.blocks_per_launch = u32::try_from(per_launch.max(lives)).unwrap_or(u32::MAX);
+    }
+
+    /// Six blocks of both sides, with what it takes to start them.
+    pub fn least_ns(&self) -> u64 {
+        let both_ns = self.host_ns.saturating_add(self.env_ns);
+        both_ns
+            .saturating_mul(u64::from(FEWEST))
+            .saturating_add(self.life_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tare_model::Params;
+
+    use super::super::studies::first_study;
+    use super::super::studies::tests::{SECOND, ask, first};
+    use super::*;
+
+    #[test]
+    fn a_container_that_does_something_from_time_to_time_lives_for_some_of_its_periods() {
+        let plan = |every_ns| {
+            let mut ask = ask("docker", Params::new());
+            let mut study = first_study(&ask, &first(SECOND), 115 * SECOND).unwrap();
+            let difference = crate::env::own::Difference {
+                every_ns,
+                ..Default::default()
+            };
+            ask.own = Some(super::super::own::Asks {
+                differences: vec![difference],
+                ..super::super::own::Asks::default()
+            });
+            let mut pace = Pace::of_one(&first(SECOND));
+            pace.life_ns = SECOND / 10;
+            pace.plan_launches(&ask, &mut study, 100 * SECOND);
+            study.blocks_per_launch
+        };
+        let usual = plan(None);
+        assert_eq!(plan(Some(SECOND / 100)), usual, "a block is longer");
+        let longer = plan(Some(2 * SECOND));
+        assert!((usual + 1..=16).contains(&longer), "{longer} after {usual}");
+        assert_eq!(plan(Some(60 * SECOND)), usual, "never met");
+    }
+}
