@@ -277,6 +277,8 @@ fn pyperf_command(tare: &Tare<'_>, python: &Path, limit: Duration) -> Result<Str
         )
         .arguments(&["--processes", &processes.to_string()])
         .arguments(&["--values", &VALUES.to_string(), "--warmups", "1"])
+        // Its workers get few variables, and the command is to find the engine.
+        .arguments(&["--inherit-environ", "DOCKER_HOST"])
         .arguments(&["--output", &file.to_string_lossy(), "--"])
         .arguments(&words)
         .output()?;
