@@ -12,9 +12,6 @@ use super::{product_lines, root, rust_files};
 /// A module by its path from the root of its crate.
 type Module = Vec<String>;
 
-/// Circles that there still are, by what the names of all their files begin with. None is to be added.
-const KNOWN: &[(&str, &[&str])] = &[("tare", &["report/"]), ("tare", &["env/docker/"])];
-
 fn module(file: &Path) -> Module {
     let path = file.with_extension("");
     let mut names: Module = path
@@ -167,13 +164,7 @@ fn no_file_needs_one_that_needs_it() {
         for (from, to) in &arrows {
             for to in to.iter().filter(|to| reach[to].contains(from)) {
                 let (from, to) = (from.join("/"), to.join("/"));
-                let is_known = KNOWN.iter().any(|(of, names)| {
-                    let is_in = |file: &String| names.iter().any(|name| file.starts_with(name));
-                    *of == package && is_in(&from) && is_in(&to)
-                });
-                if !is_known {
-                    wrong.push(format!("{package}: `{from}` needs `{to}`, which needs it"));
-                }
+                wrong.push(format!("{package}: `{from}` needs `{to}`, which needs it"));
             }
         }
     }

@@ -19,7 +19,7 @@ crates/tare-model/src/dossier.rs 600 one format, whose parts are read together
 crates/tare-model/src/fact.rs 650 one table, a row a fact
 crates/tare-model/src/launch.rs 600 one format, whose parts are read together
 crates/tare/src/analyze/concurrency.rs 550 one estimate with its diagnostics
-crates/tare/src/cause/look.rs 550 the questions that rules ask of a case
+crates/tare/src/cause/queries.rs 550 the questions that rules ask of a case
 crates/tare/src/cause/triage.rs 650 one catalogue of what counters tell
 crates/tare/src/cli/why.rs 600 one command, in the order of time
 crates/tare/src/config/tests.rs 550 tests of one thing, with what they set up
@@ -30,7 +30,6 @@ crates/tare/src/env/image/host_files.rs 550 one search: programs, their librarie
 crates/tare/src/env/oci.rs 600 one life: made, started, stopped, removed
 crates/tare/src/env/podman/environment.rs 550 one life: made, started, stopped, removed
 crates/tare/src/env/ssh/connection.rs 600 one life: opened, used, closed
-crates/tare/src/report/terminal/mod.rs 600 one page or table, drawn from top to bottom
 crates/tare/src/report/terminal/why.rs 650 one page or table, drawn from top to bottom
 crates/tare/src/run/session.rs 600 one run, whose arms and order live together
 crates/tare/src/why/calibrate.rs 600 one stage of the question, in the order of time

@@ -44,7 +44,7 @@ pub(super) fn collect(facts: &mut Collector) {
             for (position, (name, ..)) in CALLS.iter().enumerate() {
                 let text = match answers.get(position) {
                     Some(0) => "0".to_owned(),
-                    Some(errno) => word(i32::from(*errno)),
+                    Some(errno) => errno_name(i32::from(*errno)),
                     None => "killed".to_owned(),
                 };
                 facts.set(&fact::of(fact::ERRNO, name), text);
@@ -57,7 +57,7 @@ pub(super) fn collect(facts: &mut Collector) {
     }
 }
 
-fn word(errno: i32) -> String {
+fn errno_name(errno: i32) -> String {
     match errno {
         libc::EPERM => "EPERM",
         libc::ENOSYS => "ENOSYS",

@@ -22,7 +22,7 @@ use super::{capabilities, hidden, mounts, network, refused, speculation, sys};
 /// What the first process tells the launcher, one JSON value a line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Word {
+pub(super) enum Message {
     /// Something could not be had.
     Missing(Missing),
     /// Nothing will be executed.
@@ -48,7 +48,7 @@ pub(super) struct Inside<'a> {
     pub(super) streams: Option<[OwnedFd; 3]>,
 }
 
-fn say(status: &mut File, word: &Word) {
+fn say(status: &mut File, word: &Message) {
     // The launcher may be gone, and then there is nobody to tell.
     if let Ok(mut line) = serde_json::to_vec(word) {
         line.push(b'\n');
@@ -70,7 +70,7 @@ pub(super) fn run(inside: &Inside<'_>, go: OwnedFd, status: OwnedFd) -> ! {
         .map_err(refused("bind this life to the launcher's"))
         .and_then(|()| build(inside, &mut missing));
     for item in missing {
-        say(&mut status, &Word::Missing(item));
+        say(&mut status, &Message::Missing(item));
     }
     let failure = if let Err(error) = built {
         error
@@ -79,7 +79,7 @@ pub(super) fn run(inside: &Inside<'_>, go: OwnedFd, status: OwnedFd) -> ! {
         let error = sys::execute(&argv);
         refused(&format!("execute `{}`", argv[0]))(error)
     };
-    say(&mut status, &Word::Failed(failure));
+    say(&mut status, &Message::Failed(failure));
     sys::leave(REFUSED_STATUS)
 }
 

@@ -41,7 +41,7 @@ use tare_model::launch::{
 };
 
 use cgroup::Groups;
-use inside::{Inside, Word};
+use inside::{Inside, Message};
 use seccomp::Filter;
 use spec::Plan;
 use supervise::{Relay, supervise};
@@ -321,8 +321,8 @@ fn hear(status: File, missing: &mut Vec<Missing>, plan: &Plan) -> Result<(), Lau
     for line in BufReader::new(status).lines() {
         let line = line.map_err(refused("listen to the first process"))?;
         match serde_json::from_slice(line.as_bytes()) {
-            Ok(Word::Missing(item)) => missing.push(item),
-            Ok(Word::Failed(mut error)) => {
+            Ok(Message::Missing(item)) => missing.push(item),
+            Ok(Message::Failed(mut error)) => {
                 if error.hint.is_none() && matches!(error.errno, Some(libc::EPERM | libc::EACCES)) {
                     error.hint = namespace_hint(plan, error.errno);
                 }

@@ -13,7 +13,7 @@ use tare_model::publication::{Claim, Publication, Rule};
 
 use super::bounds::{of_several, three, wanted};
 use super::own_numbers;
-use super::quantity::Look;
+use super::quantity::Lookup;
 
 /// Every claim with its verdict.
 pub(super) fn judged(publication: &Publication, dossier: &Dossier) -> Vec<DossierClaim> {
@@ -25,7 +25,7 @@ pub(super) fn judged(publication: &Publication, dossier: &Dossier) -> Vec<Dossie
 }
 
 fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> DossierClaim {
-    let look = Look {
+    let look = Lookup {
         publication,
         dossier,
     };

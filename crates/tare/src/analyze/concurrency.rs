@@ -71,7 +71,7 @@ pub(crate) fn series(head: &RunHead, collected: &Collector<'_>) -> Vec<Concurren
     }
     let mut told: Vec<Concurrency> = all
         .iter()
-        .flat_map(|series| series.told(head, collected))
+        .flat_map(|series| series.results(head, collected))
         .collect();
     adjust_for_many(&mut told);
     told
@@ -96,7 +96,7 @@ fn adjust_for_many(told: &mut [Concurrency]) {
 }
 
 impl Series<'_> {
-    fn told(&self, head: &RunHead, collected: &Collector<'_>) -> Vec<Concurrency> {
+    fn results(&self, head: &RunHead, collected: &Collector<'_>) -> Vec<Concurrency> {
         let Some(first) = self.groups.values().next() else {
             return Vec::new();
         };

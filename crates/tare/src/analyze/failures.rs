@@ -184,7 +184,7 @@ pub(crate) fn hint_for(reason: &Reason, arm: &ArmSpec) -> Option<String> {
 }
 
 /// A failure in words; a limit in seconds.
-pub(crate) fn told(failure: &Failure) -> String {
+pub(crate) fn describe(failure: &Failure) -> String {
     match failure {
         Failure::TimedOut { limit_ns } => format!(
             "no answer within {} s; the worker was killed",

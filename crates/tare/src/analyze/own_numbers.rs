@@ -12,7 +12,7 @@ use tare_model::publication::{Place, Rule};
 use tare_model::{Better, ClaimVerdict};
 
 use super::bounds::{of_several, three, wanted};
-use super::quantity::Look;
+use super::quantity::Lookup;
 use crate::workload::WORKLOADS;
 
 /// A ratio of published numbers, and the part of its places that it is of.
@@ -22,7 +22,7 @@ struct Own<'a> {
 }
 
 /// What the rule says of the published numbers; `None` where they are not enough for it.
-pub(super) fn judged(rule: &Rule, look: &Look<'_>) -> Option<DossierOwnNumbers> {
+pub(super) fn judged(rule: &Rule, look: &Lookup<'_>) -> Option<DossierOwnNumbers> {
     let bounds = rule.bounds()?;
     let (ratios, n) = ratios(rule, look);
     if ratios.is_empty() {
@@ -55,7 +55,7 @@ fn shown(own: &Own<'_>) -> String {
 }
 
 /// The ratios that a rule is about, as far as there are numbers for them; and how many there should be.
-fn ratios<'a>(rule: &Rule, look: &Look<'a>) -> (Vec<Own<'a>>, usize) {
+fn ratios<'a>(rule: &Rule, look: &Lookup<'a>) -> (Vec<Own<'a>>, usize) {
     let baseline = look.baseline();
     if let Some(several) = rule.several() {
         let (arm, instances) = (several.arm.as_str(), several.instances);
@@ -119,7 +119,7 @@ fn of_costs<'a>(above: &[Own<'a>], below: &[Own<'a>]) -> Vec<Own<'a>> {
 }
 
 /// What one place costs against another one, by the parts that both have, or that one of them has.
-fn compared<'a>(look: &Look<'a>, first: Place<'_>, second: Place<'_>) -> Vec<Own<'a>> {
+fn compared<'a>(look: &Lookup<'a>, first: Place<'_>, second: Place<'_>) -> Vec<Own<'a>> {
     let is_alone = first.2 == 1 && second.2 == 1;
     let parts = |place| {
         if is_alone {
@@ -159,7 +159,7 @@ fn compared<'a>(look: &Look<'a>, first: Place<'_>, second: Place<'_>) -> Vec<Own
 }
 
 /// What was printed of the ratio of two arms, where the numbers themselves were not.
-fn printed<'a>(look: &Look<'a>, first: Place<'_>, second: Place<'_>) -> Option<Own<'a>> {
+fn printed<'a>(look: &Lookup<'a>, first: Place<'_>, second: Place<'_>) -> Option<Own<'a>> {
     let (name, arm, instances) = first;
     let (_, other, _) = second;
     let mut numbers = look.publication.numbers.iter();
@@ -173,7 +173,7 @@ fn printed<'a>(look: &Look<'a>, first: Place<'_>, second: Place<'_>) -> Option<O
 }
 
 /// The parts of which a place has numbers; none where some of its numbers are of no part.
-fn parts<'a>(look: &Look<'a>, place: Place<'_>) -> Vec<&'a str> {
+fn parts<'a>(look: &Lookup<'a>, place: Place<'_>) -> Vec<&'a str> {
     let mut parts = Vec::new();
     for (part, ..) in meant(look, place) {
         match part {
@@ -186,7 +186,7 @@ fn parts<'a>(look: &Look<'a>, place: Place<'_>) -> Vec<&'a str> {
 }
 
 /// The cost of the first over the second.
-fn quotient(look: &Look<'_>, name: &str, above: (f64, &str), below: (f64, &str)) -> Option<f64> {
+fn quotient(look: &Lookup<'_>, name: &str, above: (f64, &str), below: (f64, &str)) -> Option<f64> {
     let quotient = match better(look, name, above.1)? {
         Better::Lower => above.0 / below.0,
         Better::Higher => below.0 / above.0,
@@ -195,7 +195,7 @@ fn quotient(look: &Look<'_>, name: &str, above: (f64, &str), below: (f64, &str))
 }
 
 /// The worst of the numbers in one place against their mean.
-fn worst_over_mean(look: &Look<'_>, place: Place<'_>) -> Option<f64> {
+fn worst_over_mean(look: &Lookup<'_>, place: Place<'_>) -> Option<f64> {
     let (mean, unit) = mean(look, place, None)?;
     let values = meant(look, place)
         .filter(|(_, _, other)| *other == unit)
@@ -208,7 +208,7 @@ fn worst_over_mean(look: &Look<'_>, place: Place<'_>) -> Option<f64> {
 
 /// The numbers in one place, with their parts and units; times all in nanoseconds.
 fn meant<'a>(
-    look: &Look<'a>,
+    look: &Lookup<'a>,
     place: Place<'_>,
 ) -> impl Iterator<Item = (Option<&'a str>, f64, &'a str)> {
     let (name, arm, instances) = place;
@@ -235,7 +235,7 @@ fn meant<'a>(
 
 /// The mean of the numbers in one place, or of one part of it, and their unit; `None` if there is none, or not in one
 /// unit.
-fn mean<'a>(look: &Look<'a>, place: Place<'_>, part: Option<&str>) -> Option<(f64, &'a str)> {
+fn mean<'a>(look: &Lookup<'a>, place: Place<'_>, part: Option<&str>) -> Option<(f64, &'a str)> {
     let is_meant = |of: Option<&str>| part.is_none() || of == part;
     let meant: Vec<(f64, &str)> = meant(look, place)
         .filter(|(of, ..)| is_meant(*of))
@@ -249,7 +249,7 @@ fn mean<'a>(look: &Look<'a>, place: Place<'_>, part: Option<&str>) -> Option<(f6
 
 /// Which way the published numbers are better: rates and times by their unit, for they need not be what the metric is;
 /// others as the metric.
-fn better(look: &Look<'_>, name: &str, unit: &str) -> Option<Better> {
+fn better(look: &Lookup<'_>, name: &str, unit: &str) -> Option<Better> {
     const RATES: [&str; 4] = ["GFLOPS", "GFlops", "TFlops", "GUPS"];
     if RATES.contains(&unit) || unit.ends_with("/s") {
         return Some(Better::Higher);

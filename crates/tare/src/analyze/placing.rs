@@ -6,7 +6,7 @@
 use tare_model::{Absence, ArmSpec, Failure, Outcome, Study, WorkloadId};
 
 use super::Find;
-use super::failures::{Counted, hint_after, hint_for, told};
+use super::failures::{Counted, describe, hint_after, hint_for};
 use super::input::TrialRef;
 use super::kept::{GroupKey, Place, Taken};
 use super::together::{cut_off, decoded};
@@ -127,7 +127,7 @@ impl<'a> Placing<'a> {
                     Some(decoded) => Ok(decoded.taken(&place, &data.charged())),
                     None => not(Counted {
                         hint: hint_after(failure),
-                        ..counted(Absence::Failed, &told(failure))
+                        ..counted(Absence::Failed, &describe(failure))
                     }),
                 }
             }

@@ -15,12 +15,12 @@ use tare_model::publication::{
     FigureKind, LayoutColumn, NoCounterpart, Publication, PublishedNumber, Quantity,
 };
 
-use super::quantity::Look;
+use super::quantity::Lookup;
 use crate::workload::WORKLOADS;
 
 /// The publication beside this run's values.
 pub(super) fn filled_in(publication: &Publication, dossier: &Dossier) -> DossierPublication {
-    let look = Look {
+    let look = Lookup {
         publication,
         dossier,
     };
@@ -74,7 +74,7 @@ pub(super) fn filled_in(publication: &Publication, dossier: &Dossier) -> Dossier
 }
 
 /// A column's heading, which also says where its numbers are no cost of the environment that it names.
-fn heading(look: &Look<'_>, column: &LayoutColumn) -> String {
+fn heading(look: &Lookup<'_>, column: &LayoutColumn) -> String {
     if look.is_emulated(&column.arm) {
         format!("{} (EMULATED here)", column.label)
     } else {
@@ -82,7 +82,7 @@ fn heading(look: &Look<'_>, column: &LayoutColumn) -> String {
     }
 }
 
-fn row(look: &Look<'_>, name: &str, columns: &[LayoutColumn]) -> DossierLayoutRow {
+fn row(look: &Lookup<'_>, name: &str, columns: &[LayoutColumn]) -> DossierLayoutRow {
     let quantity = look.quantity(name);
     let metric = quantity.map_or("", |quantity| quantity.metric.as_str());
     let given = quantity.and_then(|quantity| quantity.unit.as_deref());

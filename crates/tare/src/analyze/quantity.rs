@@ -8,12 +8,12 @@ use tare_model::facts::emulation;
 use tare_model::publication::{INSTANCES, Publication, Quantity};
 
 /// Where to look values up.
-pub(super) struct Look<'a> {
+pub(super) struct Lookup<'a> {
     pub(super) publication: &'a Publication,
     pub(super) dossier: &'a Dossier,
 }
 
-impl Look<'_> {
+impl Lookup<'_> {
     pub(super) fn quantity(&self, name: &str) -> Option<&Quantity> {
         self.publication
             .quantities
@@ -69,13 +69,13 @@ impl Look<'_> {
             // One reason for all that a workload would have given there.
             Some(_) => self
                 .failure(name, arm)
-                .or_else(|| self.silence(name, arm))
+                .or_else(|| self.ran_without(name, arm))
                 .unwrap_or_else(|| format!("“{label}” was not measured in `{arm}`")),
         }
     }
 
     /// That the workload ran there and told something else only, as a tool that finds no device tells nothing of it.
-    pub(super) fn silence(&self, name: &str, arm: &str) -> Option<String> {
+    pub(super) fn ran_without(&self, name: &str, arm: &str) -> Option<String> {
         let quantity = self.quantity(name)?;
         let cells = || self.dossier.cells.iter().chain(&self.dossier.aa);
         let workload = &cells()
@@ -245,7 +245,7 @@ quantity = [
         (other.metric, other.base, other.env) = ("start-up.stop.time".into(), None, None);
         let why = |dossier: &Dossier| {
             let publication = &publication;
-            let look = Look {
+            let look = Lookup {
                 publication,
                 dossier,
             };

@@ -24,8 +24,8 @@ pub(crate) fn flags(pairs: &Pairs<'_>, metric: &MetricSpec) -> Vec<Flag> {
     ids.into_iter()
         .map(|id| {
             let sides = [
-                told("", env, metric, id),
-                told("baseline, ", base, metric, id),
+                remark("", env, metric, id),
+                remark("baseline, ", base, metric, id),
             ];
             let detail: Vec<String> = sides.into_iter().flatten().collect();
             flag(id, detail.join("; "))
@@ -41,7 +41,7 @@ fn on<'a>(side: &'a [Side<'a>], metric: &'a MetricSpec) -> impl Iterator<Item = 
 }
 
 /// `in 3 of 10 trials: …`.
-fn told(side: &str, trials: &[Side<'_>], metric: &MetricSpec, id: &str) -> Option<String> {
+fn remark(side: &str, trials: &[Side<'_>], metric: &MetricSpec, id: &str) -> Option<String> {
     let first = on(trials, metric).find(|remark| remark.id == id)?;
     let concerned = trials
         .iter()

@@ -13,7 +13,7 @@ use super::beside::is_same_metric;
 use super::cell::counted;
 use super::diagnostics::{DIFFERENT_TOOL, EMULATED};
 use super::flag::THROTTLED;
-use super::quantity::Look;
+use super::quantity::Lookup;
 use super::{FEWEST_BLOCKS, LEVEL};
 
 /// Whether a ratio is one of two arms, or of two numbers of the same.
@@ -28,7 +28,7 @@ fn is_interval(span: &Span, n_blocks: u32) -> bool {
     n_blocks as usize >= FEWEST_BLOCKS && span.level.is_none_or(|level| level >= LEVEL)
 }
 
-impl Look<'_> {
+impl Lookup<'_> {
     /// What one value costs against another one, in the same or in another arm.
     pub(super) fn between(
         &self,

@@ -8,7 +8,7 @@ use tare_model::{counter, fact};
 
 use super::entry::{Entry, Found};
 use super::kind::Kind;
-use super::look::quota;
+use super::queries::quota;
 use super::triage::Family;
 use super::{Case, switch};
 

@@ -6,7 +6,7 @@ use tare_model::fact;
 
 use super::entry::{Entry, Found};
 use super::kind::{Kind, is_own_probe};
-use super::look::cpus_in;
+use super::queries::cpus_in;
 use super::triage::Family::{self, Contention, OtherCode, Spin, Waiting};
 use super::{Case, switch};
 
@@ -33,7 +33,7 @@ pub(super) static CAUSE: Entry = Entry {
 fn suspect(case: &Case<'_>) -> Option<Found> {
     let cores = |facts: &tare_model::Facts| {
         let cpus = cpus_in(facts.get(fact::CPU_AFFINITY)?)?;
-        let cores = super::look::number(facts, fact::CPU_CORES)?;
+        let cores = super::queries::number(facts, fact::CPU_CORES)?;
         Some(cpus as f64 / cores)
     };
     let halves = cores(&case.baseline.facts)
@@ -66,8 +66,8 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             cells.clone(),
             (if fewer.is_some() || halves.is_some() { 0.55 } else { 0.4 }) * case.fit(&cells, FAMILIES),
             match fewer {
-                Some((there, here)) => format!("The arm has {here} processors where the baseline has {there}, and {}.", case.told(&cells)),
-                None => format!("The arm's processors lie otherwise on cores and memory nodes than the baseline's, and {}.", case.told(&cells)),
+                Some((there, here)) => format!("The arm has {here} processors where the baseline has {there}, and {}.", case.cost_clause(&cells)),
+                None => format!("The arm's processors lie otherwise on cores and memory nodes than the baseline's, and {}.", case.cost_clause(&cells)),
             },
         )
         .seen_if(case.differs(fact::CPU_AFFINITY).map(|(there, here)| format!("processors `{here}`, in the baseline `{there}`")))

@@ -6,7 +6,7 @@
 
 use super::entry::{Entry, Found};
 use super::kind::{Kind, is_own_probe};
-use super::look::{cpus_in, quota, usable_cpus};
+use super::queries::{cpus_in, quota, usable_cpus};
 use super::triage::Family;
 use super::{Case, switch};
 use tare_model::Better;

@@ -7,7 +7,7 @@ use tare_model::facts::io_limit;
 
 use super::entry::{Entry, Found};
 use super::kind::Kind;
-use super::look::of_work_mount;
+use super::queries::of_work_mount;
 use super::triage::Family;
 use super::{Case, switch};
 
@@ -45,11 +45,11 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     let claim = match limit {
         Some((_, value)) => format!(
             "A limit of `{value}` holds the arm's disk back, and {}.",
-            case.told(&cells)
+            case.cost_clause(&cells)
         ),
         None => format!(
             "Another scheduler orders the arm's requests, and {}.",
-            case.told(&cells)
+            case.cost_clause(&cells)
         ),
     };
     Some(

@@ -8,7 +8,7 @@ use tare_model::fact;
 
 use super::entry::{Entry, Found};
 use super::kind::Kind;
-use super::look::Place;
+use super::queries::Place;
 use super::triage::Family;
 use super::{Case, disk_shared_folder, switch};
 
@@ -69,12 +69,12 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             if there == here {
                 format!(
                     "{files} lie on another device than in the baseline, and {}.",
-                    case.told(&cells)
+                    case.cost_clause(&cells)
                 )
             } else {
                 format!(
                     "{files} lie on `{here}` and in the baseline on `{there}`, and {}.",
-                    case.told(&cells)
+                    case.cost_clause(&cells)
                 )
             },
         )

@@ -8,7 +8,7 @@ use tare_model::fact;
 
 use super::entry::{Entry, Found};
 use super::kind::Kind;
-use super::look::Place;
+use super::queries::Place;
 use super::triage::Family;
 use super::{Case, switch};
 

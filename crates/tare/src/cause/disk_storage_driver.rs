@@ -7,7 +7,7 @@ use tare_model::fact;
 
 use super::entry::{Entry, Found};
 use super::kind::Kind;
-use super::look::of_work_mount;
+use super::queries::of_work_mount;
 use super::{Case, switch};
 
 /// Drivers that cost, and why.

@@ -109,7 +109,7 @@ impl Found {
 impl Case<'_> {
     /// What makes these cells cost more, this likely: `claim` is a clause that is followed by what they cost.
     pub fn found(&self, cells: &[usize], likelihood: f64, claim: impl Display) -> Found {
-        let claim = format!("{claim}, and {}.", self.told(cells));
+        let claim = format!("{claim}, and {}.", self.cost_clause(cells));
         Found::new(cells.to_vec(), likelihood, claim)
     }
 }
@@ -124,7 +124,7 @@ impl Entry {
         }
         Some(Suspicion {
             claim: found.claim,
-            size: case.told(&found.cells),
+            size: case.cost_clause(&found.cells),
             evidence: found.evidence,
             cells: found.cells,
             likelihood: found.likelihood,

@@ -5,7 +5,7 @@
 //! What it cannot see: shared memory that is held for less than a step of the look at the command.
 
 use super::entry::{Entry, Found};
-use super::look::number;
+use super::queries::number;
 use super::triage::Family;
 use super::{Case, switch};
 use tare_model::fact;

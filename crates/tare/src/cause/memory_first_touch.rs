@@ -56,7 +56,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             Some((there, here)) => {
                 format!("{here:.0} page faults per unit of work, in the baseline {there:.0}")
             }
-            None => case.told(&which),
+            None => case.cost_clause(&which),
         })
         .seen_if(
             case.fact(fact::HYPERVISOR_VENDOR)

@@ -5,7 +5,7 @@
 
 use super::entry::{Entry, Found};
 use super::kind::Kind;
-use super::look::memory_limit;
+use super::queries::memory_limit;
 use super::triage::Family;
 use super::{Case, switch};
 use tare_model::unit::bytes;

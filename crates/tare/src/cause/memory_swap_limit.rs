@@ -29,7 +29,7 @@ pub(super) static CAUSE: Entry = Entry {
 };
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
-    let limit = super::look::memory_limit(&case.arm.facts)?;
+    let limit = super::queries::memory_limit(&case.arm.facts)?;
     let no_swap = case.fact(fact::CGROUP_SWAP_MAX) == Some("0")
         || case
             .number(fact::CGROUP_MEMSW_LIMIT)

@@ -18,7 +18,7 @@ pub(crate) mod composed;
 pub mod entry;
 mod findings;
 pub mod kind;
-pub mod look;
+pub mod queries;
 #[cfg(test)]
 mod sources;
 pub mod switch;

@@ -70,9 +70,9 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             cells.clone(),
             (if multiplied { 0.5 } else { 0.25 }) * case.fit(&cells, FAMILIES),
             if multiplied {
-                format!("A name may take {} questions to resolve in the arm, and {}.", suffixes_here + 1, case.told(&cells))
+                format!("A name may take {} questions to resolve in the arm, and {}.", suffixes_here + 1, case.cost_clause(&cells))
             } else {
-                format!("Names are resolved by another server in the arm, and {}.", case.told(&cells))
+                format!("Names are resolved by another server in the arm, and {}.", case.cost_clause(&cells))
             },
         )
         .seen_if(multiplied.then(|| format!("`ndots:{here}` with {suffixes_here} suffixes, in the baseline `ndots:{there}` with {suffixes_there}")))

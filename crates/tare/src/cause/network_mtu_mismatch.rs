@@ -8,7 +8,7 @@ use tare_model::{counter, fact};
 
 use super::entry::{Entry, Found};
 use super::kind::{Kind, is_own_probe};
-use super::look::number;
+use super::queries::number;
 use super::triage::Family;
 use super::{Case, switch};
 

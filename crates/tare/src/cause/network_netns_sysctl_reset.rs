@@ -6,7 +6,7 @@ use tare_model::fact;
 
 use super::entry::{Entry, Found};
 use super::kind::Kind;
-use super::look::number;
+use super::queries::number;
 use super::triage::Family;
 use super::{Case, switch};
 
@@ -56,12 +56,12 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
                 Some(share) => format!(
                     "The table of tracked connections is {:.0} % full, and {}.",
                     share * 100.0,
-                    case.told(&cells)
+                    case.cost_clause(&cells)
                 ),
                 None => format!(
                     "{} network settings differ from the baseline's, and {}.",
                     differing.len(),
-                    case.told(&cells)
+                    case.cost_clause(&cells)
                 ),
             },
         )

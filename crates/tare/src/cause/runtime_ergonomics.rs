@@ -3,7 +3,7 @@
 //! What it cannot see: which runtime a command is; the variables of several are set to prove it.
 
 use super::entry::{Entry, Found};
-use super::look::{memory_limit, usable_cpus};
+use super::queries::{memory_limit, usable_cpus};
 use super::triage::Family::{self, Contention, Faults, OtherCode, Quota, Spin};
 use super::{Case, switch};
 use tare_model::unit::bytes;

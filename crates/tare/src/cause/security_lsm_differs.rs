@@ -6,7 +6,7 @@ use tare_model::fact;
 
 use super::entry::{Entry, Found};
 use super::kind::Kind;
-use super::look::{is_cost, ratio};
+use super::queries::{is_cost, ratio};
 use super::triage::Family;
 use super::{Case, switch};
 use crate::env::mechanism::Kind as Mechanism;

@@ -9,7 +9,7 @@ use tare_model::fact;
 
 use super::entry::{Entry, Found};
 use super::kind::Kind;
-use super::look::{kernel, ratio};
+use super::queries::{kernel, ratio};
 use super::{Case, Counterfactual, switch};
 
 /// The first kernel that does not tie the mitigations to seccomp.

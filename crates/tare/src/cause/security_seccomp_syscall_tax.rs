@@ -7,7 +7,7 @@ use tare_model::{counter, fact};
 
 use super::entry::{Entry, Found};
 use super::kind::Kind;
-use super::look::{kernel, words};
+use super::queries::{kernel, words};
 use super::{Case, switch};
 
 /// What a filter that allows by number costs per call, nanoseconds.
@@ -94,7 +94,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
                 }
                 None => format!(
                     "System calls pass a seccomp filter, which may be part of why {}.",
-                    case.told(&cells)
+                    case.cost_clause(&cells)
                 ),
             },
         )

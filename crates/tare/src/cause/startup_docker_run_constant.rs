@@ -46,10 +46,10 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             if is_engine { 0.9 } else { 0.7 },
             match milliseconds {
                 Some(ms) => format!("Each start of the arm costs a constant of about {ms:.0} ms, whatever is run in it."),
-                None => format!("Each start of the arm costs a constant: {}.", case.told(&cells)),
+                None => format!("Each start of the arm costs a constant: {}.", case.cost_clause(&cells)),
             },
         )
-        .seen(case.told(&cells))
+        .seen(case.cost_clause(&cells))
         .seen_if(case.fact(fact::ASKED_NETWORK).map(|mode| format!("the network is `{mode}`")))
         .seen_if(case.fact(fact::ENGINE_RUNTIME).map(|runtime| format!("the runtime is `{runtime}`")))
         .by(switch::host_network(case)),

@@ -40,7 +40,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     }
     let find = |metric: &str| {
         let mut cells = case
-            .pick(|cell| super::look::is_cost(cell) && cell.metric == metric)
+            .pick(|cell| super::queries::is_cost(cell) && cell.metric == metric)
             .into_iter();
         let index = cells.next()?;
         Some((index, case.cells[index].difference?.point))

@@ -41,11 +41,11 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             0.7 * share,
             format!(
                 "Runtimes compile the seccomp filter at each start, which may be part of why {}.",
-                case.told(&cells)
+                case.cost_clause(&cells)
             ),
         )
         .seen("the arm has a filter and the baseline has none")
-        .seen(case.told(&cells))
+        .seen(case.cost_clause(&cells))
         .by(switch::without_seccomp(case)),
     )
 }

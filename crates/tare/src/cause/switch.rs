@@ -10,7 +10,7 @@ use tare_model::{Params, Value, whole_part};
 
 use tare_model::facts::cpu_list;
 
-use super::look::Place;
+use super::queries::Place;
 use super::{Case, Counterfactual};
 use crate::env;
 use crate::env::mechanism::Kind;

@@ -42,13 +42,13 @@ pub(super) static CAUSE: Entry = Entry {
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
     let vdso: Vec<usize> =
-        case.pick(|cell| super::look::is_cost(cell) && cell.metric.starts_with("clock.vdso"));
+        case.pick(|cell| super::queries::is_cost(cell) && cell.metric.starts_with("clock.vdso"));
     let rest = case.costs(&[Kind::Output]);
     let cells = if vdso.is_empty() { rest } else { vdso.clone() };
     let slow = case
         .differs(fact::CLOCKSOURCE_CURRENT)
         .filter(|(there, here)| SLOW.contains(here) && !SLOW.contains(there));
-    let cost = |facts: &tare_model::Facts| super::look::number(facts, fact::TIMER_COST);
+    let cost = |facts: &tare_model::Facts| super::queries::number(facts, fact::TIMER_COST);
     let readings = cost(&case.baseline.facts).zip(cost(&case.arm.facts));
     let lost = readings.filter(|(there, here)| *here > READABLE_NS && *here > 3.0 * there);
     if slow.is_none() && lost.is_none() {

@@ -149,7 +149,7 @@ fn has_folder_over_it(case: &Case<'_>) -> bool {
 }
 
 fn differs(case: &Case<'_>, cells: &[usize]) -> String {
-    let told = case.told(cells);
+    let told = case.cost_clause(cells);
     format!("makes the difference: {told}")
 }
 

@@ -6,7 +6,7 @@ use tare_model::fact;
 
 use super::entry::{Entry, Found};
 use super::kind::Kind;
-use super::look::of_work_mount;
+use super::queries::of_work_mount;
 use super::{Case, switch};
 
 /// No device flushes faster: what does has not flushed.
@@ -76,7 +76,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
                 ),
                 None => format!(
                     "The host's way of caching the virtual disk decides, and {}.",
-                    case.told(&cells)
+                    case.cost_clause(&cells)
                 ),
             },
         )

@@ -7,7 +7,7 @@ use tare_model::fact;
 
 use super::entry::{Entry, Found};
 use super::kind::Kind;
-use super::look::of_work_mount;
+use super::queries::of_work_mount;
 use super::triage::Family::{self, CostlierCalls, Device, OnBehalf, Steal, Waiting};
 use super::{Case, switch};
 

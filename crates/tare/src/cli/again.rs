@@ -69,7 +69,7 @@ impl Again {
     }
 
     /// The costs there and here.
-    pub(super) fn told(&self, here: &Dossier) -> String {
+    pub(super) fn describe(&self, here: &Dossier) -> String {
         terminal::beside(&self.there, here, Called::HERE, output::style())
     }
 }

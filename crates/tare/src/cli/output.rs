@@ -9,10 +9,8 @@ use tare_model::dossier::Dossier;
 
 use super::{Exit, Failed};
 use crate::cx::files;
-use crate::report::{
-    self,
-    terminal::{harmless, plain, steers},
-};
+use crate::report::foreign::{harmless, steers};
+use crate::report::{self, terminal::plain};
 
 /// Writes what a person reads to standard output, in letters that the locale has.
 pub fn text(text: &str) -> io::Result<()> {

@@ -15,7 +15,7 @@ use crate::cx::Observer;
 use crate::env::own::{Own, Shares, Source, Taken, WHICH, Wish};
 use crate::env::{self, Driver, EnvError};
 use crate::report;
-use crate::why::look::Inside;
+use crate::why::observed::Inside;
 use crate::why::own::{Asks, Hunt, applied, baseline, call, one_more_ns};
 use crate::why::pace::Pace;
 use crate::why::{Ask, First, Trouble, conclude};
@@ -196,7 +196,7 @@ impl Question<'_> {
             output::tell(line);
         }
         let (inside, (asks, first)) = self.subject.looked(&cx, found, &mut ask, &mut own)?;
-        let mut lines = vec![baseline::told(&asks)];
+        let mut lines = vec![baseline::describe(&asks)];
         lines.extend(own.told.iter().cloned());
         output::tell(&lines[0]);
         ask.carried = lines;
@@ -309,7 +309,7 @@ pub(super) fn hunt(
         let Some(next) = hunt.next(ask, first, pace, n_arms, left_ns) else {
             return Ok(measured);
         };
-        output::tell(&next.told());
+        output::tell(&next.describe());
         measured = runner.more(&next.study, measured);
         if measured.is_over() {
             return Ok(measured);

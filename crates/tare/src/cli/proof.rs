@@ -56,7 +56,7 @@ pub(super) fn tried(
         Err(error) => {
             output::tell(&format!(
                 "the suspects could not be tried: {}",
-                error.told()
+                error.with_hint()
             ));
             Proof {
                 is_unclean: error.may_have_left(),

@@ -387,10 +387,10 @@ impl Run {
         } else {
             report::terminal::brief
         };
-        let mut text = report::terminal::told(dossier, output::style(), form);
+        let mut text = report::terminal::draw(dossier, output::style(), form);
         if let Some(again) = again {
             text.push('\n');
-            text.push_str(&again.told(dossier));
+            text.push_str(&again.describe(dossier));
         }
         Ok(output::text(&text)?)
     }

@@ -62,7 +62,7 @@ impl Serve {
     }
 }
 
-fn told(status: u16, text: &str) -> Answer {
+fn plain_answer(status: u16, text: &str) -> Answer {
     Answer {
         status,
         kind: TEXT,
@@ -80,7 +80,7 @@ fn answered(address: SocketAddr, question: &Question, pages: &Pages) -> Answer {
             Exit::Usage => 404,
             _ => 500,
         };
-        told(status, &output::printable(&failed.message))
+        plain_answer(status, &output::printable(&failed.message))
     })
 }
 
@@ -89,17 +89,17 @@ fn refused(address: SocketAddr, question: &Question) -> Option<Answer> {
     let own = [address.to_string(), format!("localhost:{}", address.port())];
     let is_own = |name: &str| own.iter().any(|own| own == name);
     if !question.host.as_deref().is_some_and(is_own) {
-        return Some(told(421, &format!("ask http://{address}/")));
+        return Some(plain_answer(421, &format!("ask http://{address}/")));
     }
     let is_foreign = |origin: &str| !origin.strip_prefix("http://").is_some_and(is_own);
     let is_elsewhere = |site: &str| !matches!(site, "none" | "same-origin");
     if question.origin.as_deref().is_some_and(is_foreign)
         || question.site.as_deref().is_some_and(is_elsewhere)
     {
-        return Some(told(403, "another site's page asks"));
+        return Some(plain_answer(403, "another site's page asks"));
     }
     if !matches!(question.method.as_str(), "GET" | "HEAD") {
-        return Some(told(405, "there is nothing to change here"));
+        return Some(plain_answer(405, "there is nothing to change here"));
     }
     None
 }
@@ -184,7 +184,7 @@ impl Pages {
             .strip_prefix("/run/")
             .filter(|name| is_name(name))
         else {
-            return Ok(told(404, "there is no such page"));
+            return Ok(plain_answer(404, "there is no such page"));
         };
         if let Some(name) = name.strip_suffix(".json") {
             let run = recount::resolve(&store, name)?;

@@ -35,7 +35,7 @@ impl Show {
         } else if self.json {
             output::data(&report::json::to_string(&dossier))?;
         } else {
-            let text = terminal::told(&dossier, output::style(), terminal::table);
+            let text = terminal::draw(&dossier, output::style(), terminal::table);
             output::text(&text)?;
         }
         Ok(Exit::Done)

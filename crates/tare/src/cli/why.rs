@@ -136,7 +136,7 @@ impl Why {
                 let mut runner = Runner::new(place, &mut session, &mut store, &progress, begun_ns);
                 if let Some(cut_ns) = cut_off::decided(&ask, &first, runner.left_ns(&ask)) {
                     first.cut_ns = Some(cut_ns);
-                    let line = cut_off::told(&ask, &first, cut_ns);
+                    let line = cut_off::remark(&ask, &first, cut_ns);
                     output::tell(&line);
                     ask.carried.push(line);
                 }
@@ -377,7 +377,7 @@ impl Why {
                 }
             })?;
         session::tell_old_words(&driver, &settings);
-        let told = carry::told(found, &carried);
+        let notes = carry::described(found, &carried);
         let mut call = carried.call;
         call.pick = pick;
         let ask = Ask {
@@ -389,7 +389,7 @@ impl Why {
             budget_ns: self.budget,
             seed: self.seed.unwrap_or_else(crate::cx::drawn_seed),
             call,
-            carried: told,
+            carried: notes,
             instead: carried.instead,
             own: None,
         };

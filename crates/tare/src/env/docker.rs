@@ -28,6 +28,7 @@ mod endpoint;
 mod environment;
 mod errors;
 mod facts;
+mod guest;
 mod image;
 mod inside;
 mod instance;
@@ -37,6 +38,7 @@ mod own;
 mod places;
 mod profile;
 mod request;
+mod running;
 mod served;
 mod settings;
 mod system;
@@ -307,7 +309,7 @@ impl Driver for Docker {
 
     fn has_container(&self, cx: &Context<'_>, name: &str) -> bool {
         let engine = self.identify(cx, DETECT_LIMIT);
-        engine.is_ok_and(|(api, _)| own::looked_up(&api, name).is_ok())
+        engine.is_ok_and(|(api, _)| running::looked_up(&api, name).is_ok())
     }
 
     fn take(&self, cx: &Context<'_>, wish: &Wish<'_>) -> Result<Own, EnvError> {

@@ -95,7 +95,7 @@ fn detected(cx: &Context<'_>) -> Result<Facts, EnvError> {
     let mut facts = Facts::from([
         (
             fact::of(fact::VM, "accelerator"),
-            accelerator.word().to_owned(),
+            accelerator.as_str().to_owned(),
         ),
         (
             fact::of(fact::VM, "kernel"),

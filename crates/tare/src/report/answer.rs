@@ -16,9 +16,9 @@ use tare_stats::Verdict;
 use crate::analyze::FEWEST_BLOCKS;
 use crate::analyze::checklist::{alarms_allowed, false_alarms};
 
+use super::foreign::{NO_BREAK, harmless};
 use super::groups::Group;
 use super::number::{percent, scale_for, significant, with_unit};
-use super::terminal::{NO_BREAK, harmless};
 use super::words::{self, Names, TooFew};
 
 /// An arm with fewer rows needs no summary.
@@ -36,7 +36,7 @@ pub(in crate::report) fn of_arm(
     cells: &[&DossierCell],
     names: &Names<'_>,
 ) -> Option<String> {
-    is_told(cells).then(|| told(arm, cells, names))
+    is_told(cells).then(|| summary(arm, cells, names))
 }
 
 /// Whether an arm with these cells has an answer above its table.
@@ -47,7 +47,7 @@ pub(in crate::report) fn is_told(cells: &[&DossierCell]) -> bool {
 }
 
 /// The answer of an arm, however few its cells are.
-pub(in crate::report) fn told(arm: &str, cells: &[&DossierCell], names: &Names<'_>) -> String {
+pub(in crate::report) fn summary(arm: &str, cells: &[&DossierCell], names: &Names<'_>) -> String {
     let decided: Vec<(&DossierCell, Span)> = cells
         .iter()
         .filter_map(|cell| Some((*cell, cell.ratio?)))
@@ -96,7 +96,7 @@ pub(in crate::report) fn told(arm: &str, cells: &[&DossierCell], names: &Names<'
     sentences.extend(by_themselves(&decided, &alone, names));
     sentences.extend(left_open(&decided, &open, names));
     sentences.extend(without_ratio(cells, names));
-    sentences.extend(TooFew::of(cells).map(|few| few.told()));
+    sentences.extend(TooFew::of(cells).map(|few| few.sentence()));
     let is_emulated = |cell: &&DossierCell| cell.flags.iter().any(|flag| flag.id == "emulated");
     if cells.iter().any(is_emulated) {
         sentences.push(

@@ -5,8 +5,8 @@
 
 use std::fmt::Write as _;
 
+use super::foreign::harmless;
 use super::format::{Format, Made, Material};
-use super::terminal::harmless;
 use crate::analyze::Series;
 
 /// The columns.

@@ -4,12 +4,12 @@
 
 use tare_model::dossier::{Dossier, DossierFailure};
 
-use super::terminal::harmless;
+use super::foreign::harmless;
 use super::words::called;
 
 /// A line about failures, and what helps.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::report) struct Told<'a> {
+pub(in crate::report) struct FailureLine<'a> {
     pub(in crate::report) text: String,
     pub(in crate::report) hint: Option<&'a str>,
 }
@@ -47,7 +47,7 @@ pub(in crate::report) fn of_answer(dossier: &Dossier) -> Vec<DossierFailure> {
 }
 
 /// The failures, in the order in which each first occurs.
-pub(in crate::report) fn told(failures: &[DossierFailure]) -> Vec<Told<'_>> {
+pub(in crate::report) fn summarized(failures: &[DossierFailure]) -> Vec<FailureLine<'_>> {
     let mut all: Vec<Alike<'_>> = Vec::new();
     for failure in failures {
         let is_alike = |other: &DossierFailure| {
@@ -79,7 +79,7 @@ pub(in crate::report) fn told(failures: &[DossierFailure]) -> Vec<Told<'_>> {
 }
 
 /// A line for arms that lack the same.
-fn lines<'a>(alike: &Alike<'a>) -> Vec<Told<'a>> {
+fn lines<'a>(alike: &Alike<'a>) -> Vec<FailureLine<'a>> {
     let mut sets: Vec<(Vec<&str>, &Vec<&str>)> = Vec::new();
     for (arm, workloads) in &alike.arms {
         match sets.iter_mut().find(|(_, known)| *known == workloads) {
@@ -112,7 +112,7 @@ fn lines<'a>(alike: &Alike<'a>) -> Vec<Told<'a>> {
                 first.kind
             )
         };
-        Told {
+        FailureLine {
             text,
             hint: first.hint.as_deref(),
         }
@@ -152,7 +152,7 @@ mod tests {
                 ..late("box", "fork")
             },
         ];
-        let lines: Vec<String> = told(&all).into_iter().map(|it| it.text).collect();
+        let lines: Vec<String> = summarized(&all).into_iter().map(|it| it.text).collect();
         assert_eq!(
             lines,
             [
@@ -186,7 +186,10 @@ mod tests {
             failure(other, None, "no room"),
         ];
         let failures = of_answer(&dossier);
-        let lines: Vec<String> = told(&failures).into_iter().map(|it| it.text).collect();
+        let lines: Vec<String> = summarized(&failures)
+            .into_iter()
+            .map(|it| it.text)
+            .collect();
         assert_eq!(
             lines,
             [

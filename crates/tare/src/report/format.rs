@@ -2,8 +2,29 @@
 
 use tare_model::dossier::Dossier;
 
-use super::terminal::Style;
 use crate::analyze::Series;
+
+/// Narrower than this nothing fits, in columns.
+const LEAST: usize = 20;
+
+/// How to draw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// Columns of the terminal; less than 20 is taken as 20.
+    pub width: usize,
+    /// Whether to use colours. Nothing is said by colour alone.
+    pub colour: bool,
+}
+
+impl Style {
+    /// With columns in which something fits.
+    pub(super) fn drawable(self) -> Self {
+        Self {
+            width: self.width.max(LEAST),
+            ..self
+        }
+    }
+}
 
 /// What a form is made of.
 #[derive(Debug, Clone, Copy)]

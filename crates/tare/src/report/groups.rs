@@ -81,7 +81,7 @@ impl Group {
     }
 
     /// One word, for names in files.
-    pub(in crate::report) fn word(self) -> &'static str {
+    pub(in crate::report) fn as_str(self) -> &'static str {
         match self {
             Self::More => "more",
             Self::Less => "less",

@@ -8,11 +8,11 @@ use std::fmt::Write as _;
 
 use tare_model::dossier::{Dossier, DossierArm, DossierCell, Span};
 
+use super::foreign::harmless;
 use super::format::{File, Format, Made, Material};
 use super::groups::{by_metric, grouped};
 use super::method::{REFERENCES, checklist, sentences};
 use super::number::{Digits, Scale, decimals_of_value, glance, scales_for};
-use super::terminal::harmless;
 use super::words::{self, Names};
 
 mod published;

@@ -10,11 +10,12 @@ use tare_model::dossier::{Dossier, DossierArm, DossierCell, DossierLadder, Span}
 
 use super::answer;
 use super::failures;
+use super::foreign::{NO_BREAK, harmless};
 use super::format::{Format, Made};
 use super::groups::{Group, by_metric, grouped};
 use super::method::not_as_planned;
 use super::number::{glance, typical};
-use super::terminal::{NO_BREAK, added, applied_told, base, both, harmless};
+use super::terminal::{added, applied_told, base, both};
 use super::words::{self, Names};
 
 mod published;
@@ -58,7 +59,11 @@ fn summary(dossier: &Dossier) -> String {
             continue;
         }
         if dossier.why.is_none() {
-            let _ = writeln!(out, "{}\n", escaped(&answer::told(&arm.id, &cells, &names)));
+            let _ = writeln!(
+                out,
+                "{}\n",
+                escaped(&answer::summary(&arm.id, &cells, &names))
+            );
         }
         // What was tried on the way stands behind what was asked.
         if is_tried(arm) {
@@ -206,7 +211,7 @@ fn missing(out: &mut String, dossier: &Dossier) {
         "<details><summary>Not measured ({})</summary>\n",
         dossier.failures.len()
     );
-    for failure in failures::told(&dossier.failures) {
+    for failure in failures::summarized(&dossier.failures) {
         let _ = writeln!(out, "- {}", escaped(&failure.text));
     }
     out.push_str("\n</details>\n\n");

@@ -9,8 +9,8 @@ use tare_model::dossier::Dossier;
 use tare_model::study::A_PRIME;
 use tare_model::{CheckResult, StoppedBy};
 
+use super::foreign::harmless;
 use super::number::percent;
-use super::terminal::harmless;
 use super::words::purpose;
 
 /// A work that the method rests on.

@@ -9,6 +9,7 @@ mod answer;
 mod axis;
 pub mod csv;
 mod failures;
+pub mod foreign;
 pub mod format;
 mod groups;
 pub mod html;

@@ -7,7 +7,7 @@
 use tare_model::dossier::Span;
 use tare_model::whole_place;
 
-use super::terminal::NO_BREAK;
+use super::foreign::NO_BREAK;
 use crate::analyze::LEVEL;
 
 /// A unit as it is printed, and how many of the metric's own unit it is.

@@ -42,8 +42,8 @@ pub(super) fn others(publication: &DossierPublication) -> Vec<Others<'_>> {
         let numbers = publication.others.iter().filter(|number| number.why == why);
         for number in numbers {
             match places.iter_mut().find(|(at, _)| *at == number.at) {
-                Some((_, shown)) => shown.push(told(number)),
-                None => places.push((&number.at, vec![told(number)])),
+                Some((_, shown)) => shown.push(describe(number)),
+                None => places.push((&number.at, vec![describe(number)])),
             }
         }
         Others {
@@ -57,7 +57,7 @@ pub(super) fn others(publication: &DossierPublication) -> Vec<Others<'_>> {
 }
 
 /// A number as printed, with what it is.
-fn told(number: &DossierPublished) -> String {
+fn describe(number: &DossierPublished) -> String {
     match &number.what {
         Some(what) => format!("{} ({what})", number.printed),
         None => number.printed.clone(),

@@ -18,9 +18,9 @@ use crate::analyze::{
     EFFECT_MOVES, NOT_AFTER_CORRECTION, blocks_to_pass, claims_difference, is_held_up,
 };
 
+use super::foreign::{NO_BREAK, harmless};
 use super::number::{percent, range};
 use super::phrases;
-use super::terminal::{NO_BREAK, harmless};
 
 /// What a verdict means to the reader; forms show it by a sign and a colour of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -283,7 +283,7 @@ impl TooFew {
     }
 
     /// What it means for the reader.
-    pub(in crate::report) fn told(&self) -> String {
+    pub(in crate::report) fn sentence(&self) -> String {
         format!(
             "Among {} metrics {} blocks cannot tell a single difference from chance, however large it is: that takes {}. Until then believe what several rows say together.",
             self.family, self.n_blocks, self.needed

@@ -17,10 +17,10 @@ use tare_model::{
     whole_ns,
 };
 
-use super::exchange::{Cancelled, Dispatcher, GRACE, Measured, Silence, Word, taking_part};
+use super::exchange::{Cancelled, Dispatcher, GRACE, Measured, NoReply, WorkerReply, taking_part};
 use super::group::{Group, Member, State};
 use super::pair::{Route, SERVER};
-use super::rig::Arm;
+use super::testbed::Arm;
 use crate::cx::turn_page;
 use crate::env::Instance;
 
@@ -312,20 +312,22 @@ impl Block<'_, '_, '_, '_> {
         let listening = channel
             .send(&request)
             .map_err(|error| dispatcher.lost(&error))
-            .and_then(|()| dispatcher.word(channel, number, dispatcher.limit_ns, &mut strays));
+            .and_then(|()| {
+                dispatcher.worker_reply(channel, number, dispatcher.limit_ns, &mut strays)
+            });
         for stray in strays {
             self.group.take(ends.server, stray);
         }
         let port = match listening {
-            Ok(Word::Listening(port)) => port,
-            Ok(Word::Last(Outcome::Completed(_))) => {
+            Ok(WorkerReply::Listening(port)) => port,
+            Ok(WorkerReply::Last(Outcome::Completed(_))) => {
                 let failure = Failure::Garbled("the server ended without having listened".into());
                 return Ok(self.ended(place, Outcome::Failed(failure)));
             }
-            Ok(Word::Last(outcome)) => return Ok(self.ended(place, outcome)),
-            Err(Silence::Cancelled) => return Err(Cancelled),
-            Err(silence) => {
-                let (outcome, is_lost) = dispatcher.settle(Err(silence))?;
+            Ok(WorkerReply::Last(outcome)) => return Ok(self.ended(place, outcome)),
+            Err(NoReply::Cancelled) => return Err(Cancelled),
+            Err(no_reply) => {
+                let (outcome, is_lost) = dispatcher.settle(Err(no_reply))?;
                 self.group.lost[ends.server] |= is_lost;
                 return Ok(self.ended(place, outcome));
             }
@@ -458,9 +460,9 @@ impl Block<'_, '_, '_, '_> {
             let mut strays = Vec::new();
             let channel = self.group.ends[end].channel();
             match dispatcher.end_worker(channel, number, &mut strays) {
-                Ok(()) | Err(Silence::TimedOut) => {}
-                Err(Silence::Cancelled) => result = Err(Cancelled),
-                Err(Silence::Lost(_)) => self.group.lost[end] = true,
+                Ok(()) | Err(NoReply::TimedOut) => {}
+                Err(NoReply::Cancelled) => result = Err(Cancelled),
+                Err(NoReply::Lost(_)) => self.group.lost[end] = true,
             }
             // Several servers may share an end, and another of them may have ended meanwhile.
             for stray in strays {

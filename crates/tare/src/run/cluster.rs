@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use tare_model::cluster::{ClusterView, SHARED, node_name};
 use tare_model::{Failure, Outcome, ProbeCall, Reason, Value, whole_count, whole_ns};
 
-use super::exchange::{Cancelled, Dispatcher, GRACE, Measured, Silence, Word, about};
+use super::exchange::{Cancelled, Dispatcher, GRACE, Measured, NoReply, WorkerReply, about};
 use super::pair::SERVER;
 use crate::env::Instance;
 
@@ -146,15 +146,15 @@ impl Dispatcher<'_> {
             ended
         });
         // Of node 1 it is known already that it is lost, and its service's last word has come if there is one.
-        let is_first_over = has_services && matches!(ended, Err(Silence::Lost(_)))
+        let is_first_over = has_services && matches!(ended, Err(NoReply::Lost(_)))
             || strays
                 .into_iter()
-                .any(|stray| matches!(about(stray, number | SERVER), Ok(Word::Last(_))));
+                .any(|stray| matches!(about(stray, number | SERVER), Ok(WorkerReply::Last(_))));
         let mut lost = None;
         for index in (usize::from(is_first_over)..started).rev() {
             let channel = nodes.instances[index].channel();
             let end = self.end_worker(channel, number | SERVER, &mut Vec::new());
-            if let Err(Silence::Lost(failure)) = end {
+            if let Err(NoReply::Lost(failure)) = end {
                 lost = Some(of_node(index, failure));
             }
         }
@@ -172,7 +172,7 @@ impl Dispatcher<'_> {
         nodes: &mut Nodes<'_>,
         index: usize,
         port: Option<u16>,
-    ) -> Result<u16, Result<Outcome, Silence>> {
+    ) -> Result<u16, Result<Outcome, NoReply>> {
         let name = |failure| of_node(index, failure);
         let call = nodes.call(calls.service, index, calls.slots, port);
         let node = &mut nodes.instances[index];
@@ -187,16 +187,18 @@ impl Dispatcher<'_> {
         let listening = channel
             .send(&request)
             .map_err(|error| self.lost(&error))
-            .and_then(|()| self.word(channel, number, self.limit_ns, &mut Vec::new()));
+            .and_then(|()| self.worker_reply(channel, number, self.limit_ns, &mut Vec::new()));
         match listening {
-            Ok(Word::Listening(port)) => Ok(port),
-            Ok(Word::Last(Outcome::Completed(_))) => Err(Ok(Outcome::Failed(name(
+            Ok(WorkerReply::Listening(port)) => Ok(port),
+            Ok(WorkerReply::Last(Outcome::Completed(_))) => Err(Ok(Outcome::Failed(name(
                 Failure::Garbled("the service ended without having listened".into()),
             )))),
-            Ok(Word::Last(Outcome::Failed(failure))) => Err(Ok(Outcome::Failed(name(failure)))),
-            Ok(Word::Last(outcome)) => Err(Ok(outcome)),
-            Err(Silence::Lost(failure)) => Err(Err(Silence::Lost(name(failure)))),
-            Err(silence) => Err(Err(silence)),
+            Ok(WorkerReply::Last(Outcome::Failed(failure))) => {
+                Err(Ok(Outcome::Failed(name(failure))))
+            }
+            Ok(WorkerReply::Last(outcome)) => Err(Ok(outcome)),
+            Err(NoReply::Lost(failure)) => Err(Err(NoReply::Lost(name(failure)))),
+            Err(no_reply) => Err(Err(no_reply)),
         }
     }
 }

@@ -12,7 +12,7 @@ use tare_model::{
 use super::cluster::Calls;
 use super::exchange::{Cancelled, Dispatcher, Measured};
 use super::pair::Others;
-use super::rig::{Arm, NoStart, Trouble, greet, stop};
+use super::testbed::{Arm, NoStart, Trouble, greet, stop};
 use crate::env::{Channel, EnvError, Instance, StartMode};
 
 impl Dispatcher<'_> {

@@ -147,7 +147,7 @@ impl RunError {
     }
 
     /// The error with its hint, as a run's end is stored.
-    pub fn told(&self) -> String {
+    pub fn with_hint(&self) -> String {
         match self.hint() {
             Some(hint) => format!("{self}; hint: {hint}"),
             None => self.to_string(),

@@ -44,7 +44,7 @@ pub(super) struct Measured {
 pub(super) struct Cancelled;
 
 /// Why there is no reply.
-pub(super) enum Silence {
+pub(super) enum NoReply {
     Cancelled,
     /// The worker was ended because it was over its limit; the agent is well.
     TimedOut,
@@ -53,7 +53,7 @@ pub(super) enum Silence {
 }
 
 /// The last word on a worker, or the port it listens on.
-pub(super) enum Word {
+pub(super) enum WorkerReply {
     Listening(u16),
     Last(Outcome),
 }
@@ -117,20 +117,22 @@ impl<'a> Dispatcher<'a> {
         number: u64,
         request: &Request,
         strays: &mut Vec<Reply>,
-    ) -> Result<Outcome, Silence> {
+    ) -> Result<Outcome, NoReply> {
         channel.send(request).map_err(|error| self.lost(&error))?;
         loop {
-            if let Word::Last(outcome) = self.word(channel, number, self.limit_ns, strays)? {
+            if let WorkerReply::Last(outcome) =
+                self.worker_reply(channel, number, self.limit_ns, strays)?
+            {
                 return Ok(outcome);
             }
         }
     }
 
-    pub(super) fn lost(&self, error: &ChannelError) -> Silence {
+    pub(super) fn lost(&self, error: &ChannelError) -> NoReply {
         if self.is_cancelled_after_all() {
-            return Silence::Cancelled;
+            return NoReply::Cancelled;
         }
-        Silence::Lost(match error {
+        NoReply::Lost(match error {
             ChannelError::Garbled(text) => Failure::Garbled(text.clone()),
             other => Failure::Lost(other.to_string()),
         })
@@ -144,13 +146,13 @@ impl<'a> Dispatcher<'a> {
     }
 
     /// Waits for the next word on a worker, at most its limit and the grace.
-    pub(super) fn word(
+    pub(super) fn worker_reply(
         &self,
         channel: &mut dyn Channel,
         number: u64,
         limit_ns: u64,
         strays: &mut Vec<Reply>,
-    ) -> Result<Word, Silence> {
+    ) -> Result<WorkerReply, NoReply> {
         let begun_ns = self.cx.clock.now_ns();
         let patience_ns = limit_ns.saturating_add(whole_ns(GRACE));
         let ordinary = Duration::from_nanos(self.target_ns.saturating_mul(2));
@@ -159,7 +161,7 @@ impl<'a> Dispatcher<'a> {
             let waited_ns = self.cx.clock.now_ns().saturating_sub(begun_ns);
             if waited_ns >= patience_ns {
                 self.end_worker(channel, number, strays)?;
-                return Err(Silence::TimedOut);
+                return Err(NoReply::TimedOut);
             }
             let rest = Duration::from_nanos(patience_ns - waited_ns);
             match channel.receive(slice.min(rest)) {
@@ -170,7 +172,7 @@ impl<'a> Dispatcher<'a> {
                 Err(ChannelError::Timeout(_)) if self.cx.cancel.is_requested() => {
                     // Whether or not it answers: everything is removed next.
                     let _ = self.end_worker(channel, number, strays);
-                    return Err(Silence::Cancelled);
+                    return Err(NoReply::Cancelled);
                 }
                 Err(ChannelError::Timeout(_)) => slice = SLICE,
                 Err(error) => return Err(self.lost(&error)),
@@ -184,7 +186,7 @@ impl<'a> Dispatcher<'a> {
         channel: &mut dyn Channel,
         number: u64,
         strays: &mut Vec<Reply>,
-    ) -> Result<(), Silence> {
+    ) -> Result<(), NoReply> {
         channel
             .send(&Request::Cancel { trial: number })
             .map_err(|error| self.lost(&error))?;
@@ -195,15 +197,15 @@ impl<'a> Dispatcher<'a> {
                 .checked_sub(waited)
                 .filter(|rest| !rest.is_zero())
             else {
-                return Err(Silence::Lost(Failure::Lost(format!(
+                return Err(NoReply::Lost(Failure::Lost(format!(
                     "its agent did not answer within {} s that the worker was to be ended",
                     CANCEL_LIMIT.as_secs()
                 ))));
             };
             match channel.receive(rest) {
                 Ok(reply) => match about(reply, number) {
-                    Ok(Word::Last(_)) => return Ok(()),
-                    Ok(Word::Listening(_)) => {}
+                    Ok(WorkerReply::Last(_)) => return Ok(()),
+                    Ok(WorkerReply::Listening(_)) => {}
                     Err(stray) => keep_stray(strays, stray)?,
                 },
                 Err(ChannelError::Timeout(_)) => {}
@@ -215,7 +217,7 @@ impl<'a> Dispatcher<'a> {
     /// The outcome, and whether the agent that should have told it is lost.
     pub(super) fn settle(
         &self,
-        ended: Result<Outcome, Silence>,
+        ended: Result<Outcome, NoReply>,
     ) -> Result<(Outcome, bool), Cancelled> {
         match ended {
             Ok(outcome) => {
@@ -225,14 +227,14 @@ impl<'a> Dispatcher<'a> {
                 }
                 Ok((outcome, false))
             }
-            Err(Silence::Cancelled) => Err(Cancelled),
-            Err(Silence::TimedOut) => Ok((
+            Err(NoReply::Cancelled) => Err(Cancelled),
+            Err(NoReply::TimedOut) => Ok((
                 Outcome::Failed(Failure::TimedOut {
                     limit_ns: self.limit_ns,
                 }),
                 false,
             )),
-            Err(Silence::Lost(failure)) => Ok((Outcome::Failed(failure), true)),
+            Err(NoReply::Lost(failure)) => Ok((Outcome::Failed(failure), true)),
         }
     }
 }
@@ -242,25 +244,27 @@ impl<'a> Dispatcher<'a> {
 const STRAYS_LIMIT: usize = 64;
 
 /// Keeps a word on another worker for whoever asks next.
-fn keep_stray(strays: &mut Vec<Reply>, stray: Reply) -> Result<(), Silence> {
+fn keep_stray(strays: &mut Vec<Reply>, stray: Reply) -> Result<(), NoReply> {
     if strays.len() >= STRAYS_LIMIT {
         let words = "its agent talks and talks, and not about what it was asked";
-        return Err(Silence::Lost(Failure::Garbled(words.to_owned())));
+        return Err(NoReply::Lost(Failure::Garbled(words.to_owned())));
     }
     strays.push(stray);
     Ok(())
 }
 
 /// What a reply says about a worker; the reply itself if it is about another one.
-pub(super) fn about(reply: Reply, number: u64) -> Result<Word, Reply> {
+pub(super) fn about(reply: Reply, number: u64) -> Result<WorkerReply, Reply> {
     match reply {
-        Reply::Listening { trial, port } if trial == number => Ok(Word::Listening(port)),
-        Reply::Done { trial, raw } if trial == number => Ok(Word::Last(Outcome::Completed(raw))),
+        Reply::Listening { trial, port } if trial == number => Ok(WorkerReply::Listening(port)),
+        Reply::Done { trial, raw } if trial == number => {
+            Ok(WorkerReply::Last(Outcome::Completed(raw)))
+        }
         Reply::Unavailable { trial, reason } if trial == number => {
-            Ok(Word::Last(Outcome::Unavailable(reason)))
+            Ok(WorkerReply::Last(Outcome::Unavailable(reason)))
         }
         Reply::Failed { trial, failure } if trial == number => {
-            Ok(Word::Last(Outcome::Failed(failure)))
+            Ok(WorkerReply::Last(Outcome::Failed(failure)))
         }
         other => Err(other),
     }

@@ -11,7 +11,7 @@ use tare_model::wire::{Reply, Request};
 use tare_model::{Failure, Outcome, whole_ns};
 
 use super::exchange::{
-    Cancelled, Dispatcher, FIRST_SLICE_LIMIT, GRACE, SLICE, Silence, Word, about,
+    Cancelled, Dispatcher, FIRST_SLICE_LIMIT, GRACE, NoReply, SLICE, WorkerReply, about,
 };
 use crate::env::{ChannelError, Instance};
 
@@ -98,8 +98,8 @@ impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
 
     pub(super) fn send(&mut self, end: usize, request: &Request) -> Result<(), Cancelled> {
         if let Err(error) = self.ends[end].channel().send(request) {
-            let silence = self.dispatcher.lost(&error);
-            self.deal_with(end, silence)?;
+            let no_reply = self.dispatcher.lost(&error);
+            self.deal_with(end, no_reply)?;
         }
         Ok(())
     }
@@ -130,19 +130,19 @@ impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
                         return Ok(());
                     }
                     Err(ChannelError::Timeout(_)) if self.dispatcher.cx.cancel.is_requested() => {
-                        return self.deal_with(end, Silence::Cancelled);
+                        return self.deal_with(end, NoReply::Cancelled);
                     }
                     Err(ChannelError::Timeout(_)) => *slice = ROUND,
                     Err(error) => {
-                        let silence = self.dispatcher.lost(&error);
-                        return self.deal_with(end, silence);
+                        let no_reply = self.dispatcher.lost(&error);
+                        return self.deal_with(end, no_reply);
                     }
                 }
             }
             let patience_ns = self.limit_ns.saturating_add(whole_ns(GRACE));
             if self.now_ns().saturating_sub(begun_ns) >= patience_ns {
                 for end in 0..self.ends.len() {
-                    self.deal_with(end, Silence::TimedOut)?;
+                    self.deal_with(end, NoReply::TimedOut)?;
                 }
                 return Ok(());
             }
@@ -166,8 +166,8 @@ impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
                 if !self.members.iter().any(is_missing) {
                     break;
                 }
-                if let Err(silence) = self.hear(end, begun_ns, &mut slice) {
-                    self.deal_with(end, silence)?;
+                if let Err(no_reply) = self.hear(end, begun_ns, &mut slice) {
+                    self.deal_with(end, no_reply)?;
                 }
             }
         }
@@ -180,13 +180,13 @@ impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
         end: usize,
         begun_ns: u64,
         slice: &mut Duration,
-    ) -> Result<(), Silence> {
+    ) -> Result<(), NoReply> {
         let patience_ns = self.limit_ns.saturating_add(whole_ns(GRACE));
         let mut has_looked = false;
         loop {
             let waited_ns = self.now_ns().saturating_sub(begun_ns);
             if waited_ns >= patience_ns && has_looked {
-                return Err(Silence::TimedOut);
+                return Err(NoReply::TimedOut);
             }
             // What arrived while the host waited for another end counts, however long that took.
             has_looked = true;
@@ -197,7 +197,7 @@ impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
                     return Ok(());
                 }
                 Err(ChannelError::Timeout(_)) if self.dispatcher.cx.cancel.is_requested() => {
-                    return Err(Silence::Cancelled);
+                    return Err(NoReply::Cancelled);
                 }
                 Err(ChannelError::Timeout(_)) => *slice = SLICE,
                 Err(error) => return Err(self.dispatcher.lost(&error)),
@@ -235,7 +235,7 @@ impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
                 return;
             };
             match about(said, member.number) {
-                Ok(Word::Last(outcome)) if !member.has_ended() => {
+                Ok(WorkerReply::Last(outcome)) if !member.has_ended() => {
                     member.state = State::Ended {
                         outcome: judged(outcome, member.went_on_ns.is_some()),
                         at_ns,
@@ -274,24 +274,24 @@ impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
     }
 
     /// What follows when an end is silent.
-    pub(super) fn deal_with(&mut self, end: usize, silence: Silence) -> Result<(), Cancelled> {
-        match silence {
-            Silence::Cancelled => {
+    pub(super) fn deal_with(&mut self, end: usize, no_reply: NoReply) -> Result<(), Cancelled> {
+        match no_reply {
+            NoReply::Cancelled => {
                 // Whether or not they answer: everything is removed next.
                 for end in 0..self.ends.len() {
                     let _ = self.stop_workers(end);
                 }
                 Err(Cancelled)
             }
-            Silence::TimedOut => {
-                if let Err(silence) = self.stop_workers(end) {
-                    return self.deal_with(end, silence);
+            NoReply::TimedOut => {
+                if let Err(no_reply) = self.stop_workers(end) {
+                    return self.deal_with(end, no_reply);
                 }
                 let limit_ns = self.limit_ns;
                 self.end_all(end, &Failure::TimedOut { limit_ns });
                 Ok(())
             }
-            Silence::Lost(failure) => {
+            NoReply::Lost(failure) => {
                 self.lost[end] = true;
                 self.end_all(end, &failure);
                 Ok(())
@@ -300,7 +300,7 @@ impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
     }
 
     /// Asks for the end of every worker of this end that has not ended, and waits until they are reaped.
-    pub(super) fn stop_workers(&mut self, end: usize) -> Result<(), Silence> {
+    pub(super) fn stop_workers(&mut self, end: usize) -> Result<(), NoReply> {
         for index in 0..self.members.len() {
             let member = &self.members[index];
             if member.end != end || member.has_ended() {
@@ -323,7 +323,7 @@ impl<'d, 'c, 'e> Group<'d, 'c, 'e> {
         for end in 0..self.ends.len() {
             match self.stop_workers(end) {
                 Ok(()) => self.end_all(end, &ended_with_another()),
-                Err(silence) => self.deal_with(end, silence)?,
+                Err(no_reply) => self.deal_with(end, no_reply)?,
             }
         }
         Ok(())

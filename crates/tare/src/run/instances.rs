@@ -18,7 +18,7 @@ use tare_model::{
 
 use super::exchange::{Cancelled, Dispatcher, Measured};
 use super::group::{Group, Member, State};
-use super::rig::{Arm, NoStart, stop_all};
+use super::testbed::{Arm, NoStart, stop_all};
 use crate::cx::Context;
 use crate::env::{EnvError, Instance};
 

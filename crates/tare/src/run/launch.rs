@@ -10,8 +10,8 @@ use tare_model::{Facts, Outcome, Trial};
 
 use super::RunError;
 use super::exchange::Measured;
-use super::rig::{Arm, NoStart, Trouble, stop_all, tell_starting};
 use super::session::{Break, Session};
+use super::testbed::{Arm, NoStart, Trouble, stop_all, tell_starting};
 use crate::cx::Event;
 use crate::env::EnvError;
 use crate::store::{ArmRecord, LaunchRecord, PEER, StoreError};
@@ -25,7 +25,7 @@ impl Session<'_> {
         if self.cx.cancel.is_requested() {
             return Err(Break::Cancelled);
         }
-        let essential = self.rig.arms.iter().position(|arm| {
+        let essential = self.testbed.arms.iter().position(|arm| {
             !arm.is_usable() && (arm.spec.required || arm.spec.id == self.study().baseline)
         });
         match essential {
@@ -129,15 +129,15 @@ impl Session<'_> {
 
     /// Every arm by its index, and the peer as `None`.
     fn arms_and_peer(&self) -> Vec<Option<usize>> {
-        let peer = self.rig.peer.iter().map(|_| None);
-        peer.chain((0..self.rig.arms.len()).map(Some)).collect()
+        let peer = self.testbed.peer.iter().map(|_| None);
+        peer.chain((0..self.testbed.arms.len()).map(Some)).collect()
     }
 
     fn arm(&mut self, index: Option<usize>) -> &mut Arm {
         match index {
-            Some(index) => &mut self.rig.arms[index],
+            Some(index) => &mut self.testbed.arms[index],
             None => self
-                .rig
+                .testbed
                 .peer
                 .as_mut()
                 .expect("asked for only if there is one"),
@@ -226,7 +226,7 @@ impl Session<'_> {
     }
 
     fn record_arm(&mut self, index: usize, is_available: bool) -> Result<(), StoreError> {
-        let arm = &self.rig.arms[index];
+        let arm = &self.testbed.arms[index];
         let trouble = arm.out.as_ref();
         self.store.arm(&ArmRecord {
             arm: arm.spec.id.clone(),

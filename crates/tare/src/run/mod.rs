@@ -27,16 +27,16 @@ mod error;
 mod exchange;
 mod extra;
 mod group;
+mod inspect;
 mod instances;
 mod interpreter;
 mod launch;
-mod look;
 mod pace;
 mod pair;
 mod parity;
-mod rig;
 mod session;
 mod suspended;
+mod testbed;
 mod turn_state;
 mod turns;
 

@@ -10,8 +10,8 @@ use std::net::IpAddr;
 
 use tare_model::{End, Failure, Outcome, Path, ProbeCall, Reason, Value, whole_ns};
 
-use super::exchange::{Cancelled, Dispatcher, GRACE, Measured, Silence, Word, about};
-use super::rig::Arm;
+use super::exchange::{Cancelled, Dispatcher, GRACE, Measured, NoReply, WorkerReply, about};
+use super::testbed::Arm;
 use crate::env::{Channel, Instance, Published, PublishedAt};
 
 /// Set in the number of a pair's server, so that it differs from its client's in the same agent.
@@ -86,21 +86,23 @@ impl Dispatcher<'_> {
         let listening = channel
             .send(&request)
             .map_err(|error| self.lost(&error))
-            .and_then(|()| self.word(channel, server_number, self.limit_ns, &mut Vec::new()));
+            .and_then(|()| {
+                self.worker_reply(channel, server_number, self.limit_ns, &mut Vec::new())
+            });
         let port = match listening {
-            Ok(Word::Listening(port)) => port,
-            Ok(Word::Last(Outcome::Completed(_))) => {
+            Ok(WorkerReply::Listening(port)) => port,
+            Ok(WorkerReply::Last(Outcome::Completed(_))) => {
                 measured.outcome = Outcome::Failed(Failure::Garbled(
                     "the server ended without having listened".into(),
                 ));
                 return Ok(measured);
             }
-            Ok(Word::Last(outcome)) => {
+            Ok(WorkerReply::Last(outcome)) => {
                 measured.outcome = self.settle(Ok(outcome))?.0;
                 return Ok(measured);
             }
-            Err(silence) => {
-                let (outcome, is_lost) = self.settle(Err(silence))?;
+            Err(no_reply) => {
+                let (outcome, is_lost) = self.settle(Err(no_reply))?;
                 measured.outcome = outcome;
                 measured.note_lost(path.server(), is_lost);
                 return Ok(measured);
@@ -118,7 +120,7 @@ impl Dispatcher<'_> {
         let mut strays = Vec::new();
         let ended = self.round(channel, number, &request, &mut strays);
         measured.elapsed_ns = self.cx.clock.now_ns().saturating_sub(started_ns);
-        let is_cancelled = matches!(ended, Err(Silence::Cancelled));
+        let is_cancelled = matches!(ended, Err(NoReply::Cancelled));
         // A server may end before its client does. In the client's own channel its last word has then
         // arrived already; in a channel of its own it is the next to be received.
         let mut server_word = strays
@@ -127,14 +129,14 @@ impl Dispatcher<'_> {
         let (channel, _) = ends.server();
         let server_end = match (&ended, path) {
             // The same agent: it is lost already.
-            (Err(Silence::Lost(_)), Path::Loopback) => Ok(()),
-            _ if matches!(server_word, Some(Word::Last(_))) => Ok(()),
+            (Err(NoReply::Lost(_)), Path::Loopback) => Ok(()),
+            _ if matches!(server_word, Some(WorkerReply::Last(_))) => Ok(()),
             _ => self.end_worker(channel, server_number, &mut Vec::new()),
         };
         if is_cancelled {
             return Err(Cancelled);
         }
-        if let Err(Silence::Lost(failure)) = server_end {
+        if let Err(NoReply::Lost(failure)) = server_end {
             measured.note_lost(path.server(), true);
             measured.aside = Some(format!("ending a server: {failure}"));
         }
@@ -142,7 +144,7 @@ impl Dispatcher<'_> {
         measured.note_lost(path.client(), is_lost);
         measured.outcome = match (outcome, server_word.take()) {
             // A client whose server failed can only fail; the server's failure is the cause.
-            (Outcome::Failed(_), Some(Word::Last(Outcome::Failed(cause)))) => {
+            (Outcome::Failed(_), Some(WorkerReply::Last(Outcome::Failed(cause)))) => {
                 Outcome::Failed(cause)
             }
             (outcome, _) => outcome,

@@ -13,8 +13,8 @@ use tare_model::fact;
 use tare_model::{ArmId, Facts, Params, Reason};
 
 use super::RunError;
-use super::rig::Trouble;
 use super::session::{Break, Session};
+use super::testbed::Trouble;
 use crate::parity::{self, Mismatch, Side};
 
 impl Session<'_> {
@@ -24,7 +24,7 @@ impl Session<'_> {
         let baseline = study.baseline.clone();
         let programs = self.all_programs();
         let views: Vec<View> = self
-            .rig
+            .testbed
             .arms
             .iter()
             .filter(|arm| arm.is_usable())
@@ -116,7 +116,7 @@ impl Session<'_> {
         is_first: bool,
         facts: Facts,
     ) -> Result<(), Break> {
-        let spec = &self.rig.arms[index].spec;
+        let spec = &self.testbed.arms[index].spec;
         let (id, settings) = (spec.id.clone(), spec.settings.clone());
         let Some(before) = self.inside.insert(id.clone(), facts) else {
             return Ok(());
@@ -141,7 +141,7 @@ impl Session<'_> {
             .iter()
             .map(|name| format!("`{}`", name.escape_debug()))
             .collect();
-        self.rig.arms[index].out = Some(Trouble {
+        self.testbed.arms[index].out = Some(Trouble {
             why: format!(
                 "a tool changed during the run ({}), and blocks before and after cannot be compared",
                 names.join(", ")

@@ -17,8 +17,8 @@ use tare_stats::Needed;
 use super::charges;
 use super::exchange::{Cancelled, Dispatcher};
 use super::pace::Pace;
-use super::rig::{Needs, Rig};
 use super::suspended::Awake;
+use super::testbed::{Needs, Testbed};
 use super::turn_state::TurnState;
 use super::{BLOCKS_BETWEEN_LOOKS, Precision, Registry, RunError, RunSummary, TELLING_BLOCKS};
 use crate::cx::{Context, Event, turn_page};
@@ -36,7 +36,7 @@ pub(super) struct Session<'a> {
     pub(super) store: &'a mut Store,
     pub(super) precision: &'a mut dyn Precision,
     pub(super) dispatcher: Dispatcher<'a>,
-    pub(super) rig: Rig<'a>,
+    pub(super) testbed: Testbed<'a>,
     /// What each workload executes.
     pub(super) recipes: Vec<Recipe>,
     /// The programs that each workload runs.
@@ -162,7 +162,7 @@ impl<'a> Session<'a> {
             store,
             precision,
             dispatcher,
-            rig: Rig::new(
+            testbed: Testbed::new(
                 cx,
                 &study.arms,
                 needs,
@@ -197,12 +197,12 @@ impl<'a> Session<'a> {
         let ended = self.blocks();
         self.cx.observer.event(&Event::Removing);
         let absent = self
-            .rig
+            .testbed
             .arms
             .iter()
             .filter_map(|arm| Some((arm.spec.id.clone(), arm.out.as_ref()?.why.clone())))
             .collect();
-        let mut left_behind = self.rig.close();
+        let mut left_behind = self.testbed.close();
         if let Err(error) = turn_page::remove(self.cx.scratch) {
             left_behind.push(error.to_string());
         }
@@ -219,7 +219,7 @@ impl<'a> Session<'a> {
                 ended_unix_ns: self.cx.clock.unix_ns(),
                 wall_ns,
                 stopped_by,
-                reason: error.as_ref().map(RunError::told),
+                reason: error.as_ref().map(RunError::with_hint),
             }));
         // Where the store has failed already, its second failure says nothing new.
         let error = error.or_else(|| stored.err().map(RunError::from));
@@ -283,9 +283,9 @@ impl<'a> Session<'a> {
     fn blocks(&mut self) -> Result<StoppedBy, Break> {
         let per_block = self.plan.trials_per_block().max(1);
         let first_block = self.next_sequence / per_block;
-        self.rig.detect();
+        self.testbed.detect();
         self.require_essential_arms()?;
-        if !self.rig.prepare() {
+        if !self.testbed.prepare() {
             return Err(Break::Cancelled);
         }
         self.require_essential_arms()?;
@@ -293,10 +293,10 @@ impl<'a> Session<'a> {
         self.launch(self.launch_of(first_block), first_block)?;
         self.refuse_turns_under_limits()?;
         self.compare_arms()?;
-        self.look_at_commands(first_block)?;
+        self.inspect_commands(first_block)?;
         for block in first_block..self.blocks_max() {
             self.n_blocks = block;
-            let needed = self.look(block)?;
+            let needed = self.check_precision(block)?;
             self.ration(block)?;
             if !self.ended.is_empty() && self.live_workloads(block).next().is_none() {
                 return Ok(StoppedBy::Precision);
@@ -373,7 +373,7 @@ impl<'a> Session<'a> {
     /// Asks whether some workloads are precise enough, if it is time to; what was answered. Where there is a budget, what
     /// is precise enough only rests while others are not, and is measured no longer when it is as precise as is worth any
     /// time.
-    fn look(&mut self, block: u32) -> Result<Option<Vec<Needed>>, Break> {
+    fn check_precision(&mut self, block: u32) -> Result<Option<Vec<Needed>>, Break> {
         let study = self.study();
         let has_budget = self.budget_ns().is_some();
         let is_due = block >= study.blocks_min.max(1)
@@ -419,7 +419,7 @@ impl<'a> Session<'a> {
         trials: impl IntoIterator<Item = &'t Trial>,
     ) -> impl Iterator<Item = &'t Trial> {
         let out: Vec<ArmId> = self
-            .rig
+            .testbed
             .arms
             .iter()
             .filter(|arm| !arm.is_usable())
@@ -437,7 +437,7 @@ impl<'a> Session<'a> {
         }
         let workload = trial.workload_index as usize;
         let Some(index) = self
-            .rig
+            .testbed
             .arms
             .iter()
             .position(|arm| arm.spec.id == trial.cell.arm && arm.is_usable())
@@ -455,7 +455,7 @@ impl<'a> Session<'a> {
             && matches!(self.recipes[workload], Recipe::Probe(_))
             && !self.dispatcher.is_cold;
         let charged = if is_all_inside {
-            self.rig.arms[index].charged()
+            self.testbed.arms[index].charged()
         } else {
             Charged::Nowhere
         };
@@ -466,8 +466,8 @@ impl<'a> Session<'a> {
             None => self.dispatcher.measure(
                 trial,
                 &self.recipes[workload],
-                &mut self.rig.arms[index],
-                self.rig.peer.as_mut(),
+                &mut self.testbed.arms[index],
+                self.testbed.peer.as_mut(),
             )?,
         };
         let mut record = TrialRecord {
@@ -507,7 +507,12 @@ impl<'a> Session<'a> {
             left += 1;
             left_ns += expected(trial.workload_index as usize);
         }
-        let n_arms = self.rig.arms.iter().filter(|arm| arm.is_usable()).count() as u64;
+        let n_arms = self
+            .testbed
+            .arms
+            .iter()
+            .filter(|arm| arm.is_usable())
+            .count() as u64;
         let n_blocks = u64::from(self.blocks_max().saturating_sub(trial.block + 1));
         for workload in self.live_workloads(trial.block + 1) {
             left += n_arms * n_blocks;

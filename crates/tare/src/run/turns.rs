@@ -14,9 +14,9 @@ use tare_model::{CommandCall, Facts, Outcome, Recipe, Trial};
 
 use super::alternate::{Cycle, NotShared, Part};
 use super::charges;
-use super::rig::Arm;
 use super::session::{Break, Session};
 use super::suspended::Awake;
+use super::testbed::Arm;
 use crate::cx::turn_page;
 use crate::env::Charged;
 use crate::store::{Remark, TrialRecord};
@@ -48,7 +48,7 @@ impl Session<'_> {
         let Some(baseline) = self.inside.get(&self.study().baseline) else {
             return Ok(());
         };
-        let mut arms = self.rig.arms.iter().filter(|arm| arm.is_usable());
+        let mut arms = self.testbed.arms.iter().filter(|arm| arm.is_usable());
         let limited = arms.find_map(|arm| {
             let of_change = || (!arm.spec.change.cold.is_empty()).then(|| COLD.to_owned());
             let facts = self.inside.get(&arm.spec.id)?;
@@ -71,7 +71,7 @@ impl Session<'_> {
             Recipe::Pair { client, .. } => &client.name,
             _ => return false,
         };
-        let usable = || self.rig.arms.iter().filter(|arm| arm.is_usable());
+        let usable = || self.testbed.arms.iter().filter(|arm| arm.is_usable());
         // Of two ends one serves, and cannot be stopped on its way.
         if name == COMMAND_PROBE {
             let call = self.command(workload);
@@ -102,7 +102,7 @@ impl Session<'_> {
             .iter()
             .filter_map(|trial| {
                 let of_trial = |arm: &Arm| arm.spec.id == trial.cell.arm;
-                self.rig.arms.iter().position(of_trial)
+                self.testbed.arms.iter().position(of_trial)
             })
             .collect();
         let baseline = self.study().baseline.clone();
@@ -120,14 +120,14 @@ impl Session<'_> {
         };
         let charged: Vec<Charged> = indices
             .iter()
-            .map(|index| self.rig.arms[*index].charged())
+            .map(|index| self.testbed.arms[*index].charged())
             .collect();
         let before: Vec<_> = charged.iter().map(charges::read).collect();
         let awake = Awake::now(self.cx.clock);
         let mut measured = Vec::new();
         // A second time only where the page was found to be of no use: then over the channels.
         for _ in 0..2 {
-            let mut arms: Vec<Option<&mut Arm>> = self.rig.arms.iter_mut().map(Some).collect();
+            let mut arms: Vec<Option<&mut Arm>> = self.testbed.arms.iter_mut().map(Some).collect();
             let parts = trials
                 .iter()
                 .zip(&indices)
@@ -142,7 +142,7 @@ impl Session<'_> {
                 &self.recipes[workload],
                 first.cell.path,
                 parts,
-                self.rig.peer.as_mut(),
+                self.testbed.peer.as_mut(),
                 &cycle,
             )?;
             measured = came;

@@ -26,7 +26,7 @@ const OF_A_RUN: &[&str] = &[
 impl Store {
     /// A store that holds these runs alone, as the bytes of its file.
     pub fn extract(&self, runs: &[RunId]) -> Result<Vec<u8>, StoreError> {
-        let mut target = empty().map_err(|error| error.told(&self.path))?;
+        let mut target = empty().map_err(|error| error.at(&self.path))?;
         for run in runs {
             let number = self.number(run)?;
             copied(&self.connection, &target, number)
@@ -45,7 +45,7 @@ impl Store {
             connection.deserialize_read_exact(MAIN_DB, bytes, bytes.len(), true)?;
             Self::set_up_to_read(connection, from, bytes.len() as u64)
         };
-        let connection = opened().map_err(|error| error.told(from))?;
+        let connection = opened().map_err(|error| error.at(from))?;
         Ok(Self::over(connection, from))
     }
 }

@@ -78,7 +78,7 @@ impl Store {
         files::open_anybodys(path, true).map_err(|error| of_file(path, "open", &error.source))?;
         let mut connection =
             Connection::open(path).map_err(|error| classify(path, "open", &error))?;
-        Self::set_up(&mut connection, path).map_err(|error| error.told(path))?;
+        Self::set_up(&mut connection, path).map_err(|error| error.at(path))?;
         Ok(Self::over(connection, path))
     }
 
@@ -97,7 +97,7 @@ impl Store {
             reading::open(path)
                 .and_then(|connection| Self::set_up_to_read(connection, path, length))
         };
-        let connection = opened.map_err(|error| error.told(path))?;
+        let connection = opened.map_err(|error| error.at(path))?;
         let store = Self::over(connection, path);
         Ok(Self {
             has_readers: store.is_file,
@@ -458,7 +458,7 @@ impl From<rusqlite::Error> for SetUp {
 }
 
 impl SetUp {
-    fn told(self, path: &Path) -> StoreError {
+    fn at(self, path: &Path) -> StoreError {
         match self {
             Self::Sqlite(error) => classify(path, "open", &error),
             Self::Refused(error) => error,

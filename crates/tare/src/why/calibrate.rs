@@ -17,7 +17,7 @@ use tare_model::{
 };
 use tare_model::{counter, fact};
 
-use super::look::{First, Inside, Look};
+use super::observed::{First, Inside, Observed};
 use super::studies::CHATTY_BYTES;
 use super::trouble::{absent, failed, how, meaning, said};
 use super::{Ask, Trouble, carry, proxied};
@@ -109,7 +109,7 @@ pub fn look(
 }
 
 /// How it can be cut inside.
-fn inside_slices(ask: &Ask, env: &Look) -> Result<InSlices, String> {
+fn inside_slices(ask: &Ask, env: &Observed) -> Result<InSlices, String> {
     if ask.change().stdout.is_some() && env.report.stdout.0.len() > CHATTY_BYTES {
         return Err("prints much, which its engine passes on while it is stopped".to_owned());
     }
@@ -427,7 +427,7 @@ impl<'a, 'b> Tried<'a, 'b> {
         }
     }
 
-    fn on_host(&mut self, call: &CommandCall) -> Result<Look, Trouble> {
+    fn on_host(&mut self, call: &CommandCall) -> Result<Observed, Trouble> {
         let ask = self.ask;
         let place = ask.base().driver;
         let (first, counters) = self.reported(&place, call)?;
@@ -440,7 +440,7 @@ impl<'a, 'b> Tried<'a, 'b> {
         }
         check_pick(ask, "on the host", &first)?;
         if first.wall_ns > TWICE_BELOW_NS {
-            return Ok(Look {
+            return Ok(Observed {
                 wall_ns: first.wall_ns,
                 report: first,
                 counters,
@@ -454,7 +454,7 @@ impl<'a, 'b> Tried<'a, 'b> {
                 said: said(&second),
             });
         }
-        Ok(Look {
+        Ok(Observed {
             wall_ns: first.wall_ns.min(second.wall_ns),
             report: second,
             counters,
@@ -463,7 +463,7 @@ impl<'a, 'b> Tried<'a, 'b> {
     }
 
     /// How the command can be cut on the host, tried by stopping it again and again.
-    fn stopped_on_host(&mut self, look: &Look) -> Result<Result<InSlices, String>, Trouble> {
+    fn stopped_on_host(&mut self, look: &Observed) -> Result<Result<InSlices, String>, Trouble> {
         let ask = self.ask;
         if ask.own.is_some() {
             // Which of a container's settings take processor time away is the question.
@@ -483,7 +483,7 @@ impl<'a, 'b> Tried<'a, 'b> {
         Ok(stoppable::confirmed(&report, &look.report).map(|()| slices))
     }
 
-    fn inside(&mut self, call: &CommandCall) -> Result<Look, Trouble> {
+    fn inside(&mut self, call: &CommandCall) -> Result<Observed, Trouble> {
         let ask = self.ask;
         let (report, counters) = self.reported(&ask.driver, call)?;
         if !report.exit.is_success() {
@@ -495,7 +495,7 @@ impl<'a, 'b> Tried<'a, 'b> {
             });
         }
         check_pick(ask, "inside", &report)?;
-        Ok(Look {
+        Ok(Observed {
             wall_ns: report.wall_ns,
             report,
             counters,

@@ -221,7 +221,7 @@ pub fn with_binds(driver: &dyn Driver, settings: &Params, carried: &Carried) -> 
 
 /// How the command is carried into this environment, a line each: where nothing can be shown inside, what is
 /// there instead is told as plainly as what is shown elsewhere.
-pub fn told(driver: &dyn Driver, carried: &Carried) -> Vec<String> {
+pub fn described(driver: &dyn Driver, carried: &Carried) -> Vec<String> {
     let id = driver.id();
     if driver.settings().iter().any(|spec| spec.name == "binds") {
         let mut told = carried.told.clone();
@@ -495,7 +495,7 @@ mod tests {
             ],
             ..Carried::default()
         };
-        let of = |driver: &str| told(crate::env::find(driver).unwrap(), &carried).join("\n");
+        let of = |driver: &str| described(crate::env::find(driver).unwrap(), &carried).join("\n");
         for driver in ["docker", "podman"] {
             assert_eq!(of(driver), carried.told.join("\n"), "{driver}");
         }

@@ -370,7 +370,7 @@ fn counters(readings: &Readings, baseline: &str, env: &str) -> Vec<DossierCounte
 pub(super) mod tests {
     use super::findings::{narrower_first, resize};
     use super::*;
-    use crate::cause::{composed, look};
+    use crate::cause::{composed, queries};
 
     pub(in crate::why) fn finding(
         cause: &str,
@@ -396,7 +396,7 @@ pub(super) mod tests {
     #[test]
     fn a_finding_tells_what_the_cost_is_and_not_what_it_was_at_the_first_look() {
         let cell = |ratio: f64| composed::cell("command.wall.time", ratio);
-        let size = look::told(&cell(2.12));
+        let size = queries::clause(&cell(2.12));
         let suspect = Suspect {
             size: size.clone(),
             ..Suspect::default()

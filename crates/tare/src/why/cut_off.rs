@@ -7,7 +7,7 @@
 //! each other, so nothing is refuted by them.
 //! What it cannot see: how much slower than the end of a run anything is; the first look saw that once.
 
-use super::look::PLAIN_TIMES;
+use super::observed::PLAIN_TIMES;
 use super::pace::Pace;
 use super::{Ask, First};
 use crate::workload::user_command;
@@ -39,7 +39,7 @@ pub fn decided(ask: &Ask, first: &First, left_ns: u64) -> Option<u64> {
 }
 
 /// What is said of it, a line.
-pub fn told(ask: &Ask, first: &First, cut_ns: u64) -> String {
+pub fn remark(ask: &Ask, first: &First, cut_ns: u64) -> String {
     let seconds = |ns: u64| format!("{:.1} s", ns as f64 / 1e9);
     format!(
         "{} took {} there at the first look and {} in `{}`, so runs are ended after {} and count as at least so long",
@@ -57,7 +57,7 @@ pub fn told(ask: &Ask, first: &First, cut_ns: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::look::Inside;
+    use super::super::observed::Inside;
     use super::super::studies::tests::{SECOND, ask, first};
     use super::*;
     use tare_model::Params;
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(Some(study.limit_ns), first.cut_ns);
         let call = study.workloads[0].params.text(user_command::CALL).unwrap();
         assert!(call.contains("\"cut_off\":true"), "{call}");
-        assert!(told(&ask, &first, study.limit_ns).contains("70.0 s in `docker`"));
+        assert!(remark(&ask, &first, study.limit_ns).contains("70.0 s in `docker`"));
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub mod counterfactual;
 pub mod cut_off;
 mod joined;
 pub mod ladder;
-pub mod look;
+pub mod observed;
 pub mod own;
 pub mod pace;
 pub mod proof;
@@ -47,7 +47,8 @@ pub mod trouble;
 
 pub use conclude::conclude;
 pub use joined::joined;
-pub use look::First;
+pub use observed::First;
+use observed::Observed;
 pub use settled::is_settled;
 pub use trouble::Trouble;
 
@@ -212,7 +213,7 @@ fn arm_id(text: &str) -> ArmId {
 }
 
 /// What was seen of the command, as facts: its own state in place of that of the agent.
-fn seen_facts(look: &look::Look) -> BTreeMap<String, String> {
+fn seen_facts(look: &Observed) -> BTreeMap<String, String> {
     let lines = look.report.stdout.0.iter().filter(|byte| **byte == b'\n');
     let lines = lines.count();
     let mut facts = BTreeMap::from([
@@ -298,7 +299,7 @@ pub fn suspects_of_one(ask: &Ask, first: &First) -> Vec<counterfactual::Trial> {
     let [host, env] = arms.as_slice() else {
         return Vec::new();
     };
-    let evidence = |spec: &ArmSpec, look: &look::Look| {
+    let evidence = |spec: &ArmSpec, look: &Observed| {
         let mut facts = look.facts.clone();
         facts.extend(seen_facts(look));
         let counters = BTreeMap::from([(readings::user_command_id(), look.counters.clone())]);
@@ -317,7 +318,7 @@ pub fn suspects_of_one(ask: &Ask, first: &First) -> Vec<counterfactual::Trial> {
 
 /// The two runs as a cell that costs, so that the causes have something to explain; it is never shown.
 fn cell_of_one(ask: &Ask, first: &First) -> DossierCell {
-    let level = |look: &look::Look| {
+    let level = |look: &Observed| {
         let point = look.wall_ns as f64;
         Span::new(point, point, point)
     };

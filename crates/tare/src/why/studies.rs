@@ -348,7 +348,7 @@ pub(super) mod tests {
 
     use tare_model::{ArmId, CommandCall, CommandChange};
 
-    use super::super::look::Look;
+    use super::super::observed::Observed;
     use super::*;
     use crate::workload::command_output::{report, tests::raw};
     use crate::workload::user_command;
@@ -356,7 +356,7 @@ pub(super) mod tests {
     use tare_model::command::Stdout;
 
     pub(in crate::why) fn first(wall_ns: u64) -> First {
-        let look = Look {
+        let look = Observed {
             report: report(&raw(0, b"out", b"")).unwrap(),
             wall_ns,
             counters: BTreeMap::new(),

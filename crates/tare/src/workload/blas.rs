@@ -60,7 +60,7 @@ impl Workload for Blas {
     }
 
     fn demand(&self, raw: &RawOutput) -> Option<Demand> {
-        told::<Pool>(raw).ok()?.demand()
+        parsed::<Pool>(raw).ok()?.demand()
     }
 
     fn span(&self, raw: &RawOutput) -> Option<WorkSpan> {
@@ -105,7 +105,7 @@ pub(super) const PYTHON: ParamSpec = ParamSpec {
 ///
 /// # Errors
 /// It failed, or printed something else.
-pub(super) fn told<T: DeserializeOwned>(raw: &RawOutput) -> Result<T, DecodeError> {
+pub(super) fn parsed<T: DeserializeOwned>(raw: &RawOutput) -> Result<T, DecodeError> {
     let report = report(raw)?;
     serde_json::from_str(&stdout(&report)).map_err(|error| DecodeError::Garbled {
         format: "the JSON of a program around NumPy".to_owned(),
@@ -135,10 +135,10 @@ impl Pool {
 /// When a program was at work, by the kernel's clock; every one tells it.
 fn span(raw: &RawOutput) -> Option<WorkSpan> {
     #[derive(Deserialize)]
-    struct Told {
+    struct Printed {
         span_ns: [u64; 2],
     }
-    let [start_ns, end_ns] = told::<Told>(raw).ok()?.span_ns;
+    let [start_ns, end_ns] = parsed::<Printed>(raw).ok()?.span_ns;
     Some(WorkSpan {
         start_ns,
         end_ns,

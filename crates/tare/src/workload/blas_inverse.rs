@@ -49,17 +49,17 @@ pub static ENTRY: Blas = Blas {
 };
 
 fn decode(raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-    let told: Told = blas::told(raw)?;
-    let all_ns = told.times_ns.iter().sum();
+    let printed: Printed = blas::parsed(raw)?;
+    let all_ns = printed.times_ns.iter().sum();
     Ok(vec![
-        sample(&METRIC, told.times_ns)?,
+        sample(&METRIC, printed.times_ns)?,
         sample(&ALL, vec![all_ns])?,
     ])
 }
 
 /// What the program prints; what only a reader of the raw output needs is left out.
 #[derive(Debug, Deserialize)]
-struct Told {
+struct Printed {
     times_ns: Vec<f64>,
 }
 

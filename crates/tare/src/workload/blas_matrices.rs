@@ -44,19 +44,19 @@ pub static ENTRY: Blas = Blas {
 };
 
 fn decode(raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-    let told: Told = blas::told(raw)?;
+    let printed: Printed = blas::parsed(raw)?;
     let parts = [
-        told.transpose_ns,
-        told.inverse_ns,
-        told.add_ns,
-        told.multiply_ns,
+        printed.transpose_ns,
+        printed.inverse_ns,
+        printed.add_ns,
+        printed.multiply_ns,
     ];
     let all_ns: f64 = parts.iter().sum();
     let mut values = vec![Some(all_ns)];
     values.extend(parts.map(Some));
-    values.push(Some(told.busy_ns / all_ns));
+    values.push(Some(printed.busy_ns / all_ns));
     // A system that does not tell leaves it out.
-    values.push(told.memory_bytes);
+    values.push(printed.memory_bytes);
     ENTRY
         .declared
         .metrics
@@ -68,7 +68,7 @@ fn decode(raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
 
 /// What the program prints, beside what it tells of the pool.
 #[derive(Debug, Deserialize)]
-struct Told {
+struct Printed {
     transpose_ns: f64,
     inverse_ns: f64,
     add_ns: f64,

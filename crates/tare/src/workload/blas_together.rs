@@ -40,12 +40,12 @@ pub static ENTRY: Blas = Blas {
 
 fn decode(raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
     #[derive(Deserialize)]
-    struct Told {
+    struct Printed {
         all_ns: f64,
     }
-    let told: Told = blas::told(raw)?;
+    let printed: Printed = blas::parsed(raw)?;
     let metric = &ENTRY.declared.metrics[0];
-    Ok(vec![sample(metric, vec![told.all_ns])?])
+    Ok(vec![sample(metric, vec![printed.all_ns])?])
 }
 
 #[cfg(test)]

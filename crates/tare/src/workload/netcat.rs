@@ -96,7 +96,7 @@ impl Workload for Netcat {
         let mut remarks = sanity::of_command(&report);
         // A part cannot take longer than the whole.
         let wall_s = report.wall_ns as f64 / 1e9;
-        if let Some(dd_s) = told(&report).and_then(|told| told.duration_s)
+        if let Some(dd_s) = parsed(&report).and_then(|printed| printed.duration_s)
             && dd_s > 1.01 * wall_s
         {
             remarks.push(Remark::new(
@@ -123,13 +123,13 @@ fn explained(error: DecodeError) -> DecodeError {
 }
 
 /// What `dd` says at its end.
-struct Told {
+struct Printed {
     bytes: u64,
     duration_s: Option<f64>,
 }
 
 /// `104857600 bytes (105 MB, 100 MiB) copied, 0.35 s, 299 MB/s`, of which BusyBox writes out the seconds.
-fn told(report: &CommandReport) -> Option<Told> {
+fn parsed(report: &CommandReport) -> Option<Printed> {
     let text = String::from_utf8_lossy(&report.stderr.0);
     let line = text
         .lines()
@@ -139,11 +139,11 @@ fn told(report: &CommandReport) -> Option<Told> {
         .split_once("copied,")
         .and_then(|(_, rest)| rest.split_whitespace().next()?.parse::<f64>().ok())
         .filter(|duration| duration.is_finite());
-    Some(Told { bytes, duration_s })
+    Some(Printed { bytes, duration_s })
 }
 
 fn sent(report: &CommandReport) -> Result<u64, DecodeError> {
-    told(report)
+    parsed(report)
         .map(|told| told.bytes)
         .ok_or_else(|| garbled("`dd` does not say what it sent"))
 }

@@ -71,7 +71,7 @@ pub fn cut(report: &CommandReport, counters: &BTreeMap<String, f64>) -> Result<I
         return Err("leaves processes running".to_owned());
     }
     if let Some(tie) = seen.ties.first() {
-        return Err(told(*tie).to_owned());
+        return Err(reason(*tie).to_owned());
     }
     let used = |name: &str| report.usage.get(name).copied().unwrap_or(0.0);
     let wall_ns = report.wall_ns as f64;
@@ -135,7 +135,7 @@ fn is_tolerated(report: &CommandReport) -> bool {
     matches!(report.exit, tare_model::outcome::Exit::Code(code) if report.tolerated.contains(&code))
 }
 
-fn told(tie: Tie) -> &'static str {
+fn reason(tie: Tie) -> &'static str {
     match tie {
         Tie::Socket => "has a socket open",
         Tie::Timer => "has a timer set",

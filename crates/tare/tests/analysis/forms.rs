@@ -88,7 +88,7 @@ fn an_answer_of_why_as_kept() {
     as_kept("why", &dossier, &[], &forms);
     for width in [80, 140] {
         let style = Style { width, ..STYLE };
-        let drawn = report::terminal::told(&dossier, style, brief);
+        let drawn = report::terminal::draw(&dossier, style, brief);
         compare(&format!("why-brief-{width}"), &drawn);
     }
 }

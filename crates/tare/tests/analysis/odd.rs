@@ -2,7 +2,7 @@
 //! says what there is, nothing breaks, and nothing of it is lost without a word.
 
 use tare::analyze::{RunData, analyze, readings};
-use tare::report::terminal::{Style, brief, table, told};
+use tare::report::terminal::{Style, brief, draw, table};
 use tare::report::{FORMATS, Made, Material, html};
 use tare_model::dossier::Dossier;
 use tare_model::{Failure, Outcome};
@@ -155,7 +155,7 @@ fn a_terminal_of_twenty_columns_is_filled_and_never_overrun() {
                 ("brief", brief as fn(&Dossier, Style) -> String),
                 ("full", table),
             ] {
-                let text = told(dossier, style, form);
+                let text = draw(dossier, style, form);
                 assert!(!text.is_empty());
                 for line in text.lines() {
                     if line.chars().count() > width {

@@ -218,7 +218,7 @@ fn assert_refused(carried: &Carried, arm: &str, says: &[&str]) {
     let Err(error @ RunError::DifferentTools { .. }) = &carried.result else {
         panic!("not refused: {:?}", carried.result);
     };
-    let text = error.told();
+    let text = error.with_hint();
     for part in says
         .iter()
         .copied()

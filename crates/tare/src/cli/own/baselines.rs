@@ -7,7 +7,7 @@ use super::alone;
 use crate::cx::Context;
 use crate::env::own::{Bare, Own, Wish};
 use crate::env::{self, Driver};
-use crate::why::look::Inside;
+use crate::why::observed::Inside;
 use crate::why::own::{Asks, baseline};
 use crate::why::{self, Ask, Base, First, Trouble};
 

@@ -35,7 +35,7 @@ pub(super) fn remove(path: &Path, last: Option<&str>) -> Result<(), Stopped> {
         Ok(false) => {}
         Err(error) => return Err(stopped(error)),
     }
-    let top = open_within(&parent, &name).map_err(|error| told(path.to_owned(), error))?;
+    let top = open_within(&parent, &name).map_err(|error| stopped_at(path.to_owned(), error))?;
     Walk::begin(top, path, last.map(str::as_bytes))?.empty()?;
     unlinkat(&parent, &name, AtFlags::REMOVEDIR).map_err(stopped)
 }
@@ -74,11 +74,11 @@ impl Walk {
     }
 
     fn level(&self, name: CString) -> Result<Level, Stopped> {
-        let told = |error| told(self.path.clone(), error);
+        let failed = |error| stopped_at(self.path.clone(), error);
         Ok(Level {
             name,
-            id: id(&self.here).map_err(told)?,
-            names: names(&self.here).map_err(told)?,
+            id: id(&self.here).map_err(failed)?,
+            names: names(&self.here).map_err(failed)?,
         })
     }
 
@@ -111,7 +111,7 @@ impl Walk {
             }
             // Somebody else was quicker.
             Err(Errno::NOENT) => Ok(()),
-            Err(error) => Err(told(below, error)),
+            Err(error) => Err(stopped_at(below, error)),
         }
     }
 
@@ -122,7 +122,7 @@ impl Walk {
         };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let up = openat(&self.here, c"..", flags, Mode::empty());
-        let is_moved = |error| told(self.path.clone(), error);
+        let is_moved = |error| stopped_at(self.path.clone(), error);
         let up = up.map_err(is_moved)?;
         if id(&up).map_err(is_moved)? != above.id {
             let why = "it was moved while it was removed";
@@ -130,7 +130,7 @@ impl Walk {
         }
         match unlinkat(&up, &done.name, AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => {}
-            Err(error) => return Err(told(self.path.clone(), error)),
+            Err(error) => return Err(stopped_at(self.path.clone(), error)),
         }
         self.here = up;
         self.path.pop();
@@ -138,7 +138,7 @@ impl Walk {
     }
 }
 
-fn told(path: PathBuf, error: Errno) -> Stopped {
+fn stopped_at(path: PathBuf, error: Errno) -> Stopped {
     let reason = if error == Errno::XDEV {
         io::Error::other("something is mounted there; unmount it first")
     } else {

@@ -47,7 +47,7 @@ use difference::parts;
 pub(super) use engine_machine::EngineMachine;
 #[cfg(unix)]
 use template::version_of;
-pub(super) use template::{Template, body_of, looked_up};
+pub(super) use template::{Template, body_of};
 
 /// The command that a container runs by itself, and where.
 fn started(body: &Value, image: &ImageInspect) -> Started {
@@ -275,7 +275,7 @@ impl Docker {
         let (api, engine) = self.identify_linux(cx, super::DETECT_LIMIT)?;
         let inside = match wish.source {
             Source::Inside(name) => {
-                super::inside::must_run(&api, name)?;
+                super::running::must_run(&api, name)?;
                 Some(of_context(Params::new().with(INSIDE, name), wish.context))
             }
             _ => None,
@@ -312,7 +312,7 @@ impl Docker {
         let own = started.own("docker");
         let mut differences: Vec<_> = parts(template.pair())
             .into_iter()
-            .map(|part| part.told)
+            .map(|part| part.difference)
             .chain(own.differences)
             .filter(|told| !template.keeps(&told.id))
             .collect();

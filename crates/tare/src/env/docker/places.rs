@@ -7,7 +7,7 @@ use tare_model::ArmId;
 
 use super::super::EnvError;
 use super::endpoint::Named;
-use super::inside::Guest;
+use super::guest::Guest;
 use super::settings::{Settings, Storage};
 use crate::cx::{Context, files};
 

@@ -53,7 +53,7 @@ impl System {
     }
 
     /// The system as platforms name it.
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Linux => "linux",
             Self::Windows => "windows",
@@ -146,7 +146,7 @@ impl System {
                 fix: Some(fix.to_owned()),
             })
         };
-        let word = self.word();
+        let word = self.as_str();
         if let Some(platform) = &settings.platform
             && platform.split('/').next() != Some(word)
         {

@@ -48,7 +48,7 @@ pub(super) enum Accelerator {
 
 impl Accelerator {
     /// The emulator's word.
-    pub(super) fn word(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Kvm => "kvm",
             Self::Tcg => "tcg",
@@ -230,7 +230,7 @@ impl Machine<'_> {
         let options = [
             ("-display", "none".to_owned()),
             ("-name", format!("tare-{}", self.label)),
-            ("-accel", self.accelerator.word().to_owned()),
+            ("-accel", self.accelerator.as_str().to_owned()),
             ("-machine", self.kind()),
             ("-cpu", self.cpu().to_owned()),
             ("-smp", self.settings.cpus.to_string()),

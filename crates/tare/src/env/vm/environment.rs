@@ -322,7 +322,7 @@ impl Environment for VmEnvironment {
             if let Some(release) = &prepared.kernel.release {
                 add("kernel_release", release);
             }
-            add("accelerator", prepared.accelerator.word());
+            add("accelerator", prepared.accelerator.as_str());
             let is_emulated = prepared.accelerator == Accelerator::Tcg;
             add(fact::VM_EMULATED, &is_emulated.to_string());
             if is_emulated {

@@ -8,13 +8,13 @@ use tare_model::dossier::{Dossier, DossierArm, DossierCell, Flag, Span};
 use tare_model::facts::emulation;
 
 use super::super::axis::RatioAxis;
+use super::super::foreign::harmless;
 use super::super::groups::{Group, by_metric, grouped};
 use super::super::number::{
     Digits, Scale, decimals, difference, glance, interval, level_told, percent, scale_for,
     scales_for, value, with_unit,
 };
 use super::super::shift::tenths;
-use super::super::terminal::harmless;
 use super::super::words::{self, Names};
 use super::{figures, prose, shift};
 
@@ -44,7 +44,7 @@ pub(super) fn table(
         div.tools hidden data-table=(id) {
             label { "Find " input type="search" aria-controls=(id); }
             @for (group, members) in &groups {
-                label { input type="checkbox" value=(group.word()) checked; " " (group.sign()) " " (group.title()) " (" (members.len()) ")" }
+                label { input type="checkbox" value=(group.as_str()) checked; " " (group.sign()) " " (group.title()) " (" (members.len()) ")" }
             }
             output {}
         }
@@ -62,7 +62,7 @@ pub(super) fn table(
                 }
             }
             @for (group, members) in &groups {
-                tbody data-group=(group.word()) role="rowgroup" {
+                tbody data-group=(group.as_str()) role="rowgroup" {
                     tr.group role="row" { th colspan="7" scope="rowgroup" role="rowheader" { (group.sign()) " " (group.title()) " (" (members.len()) ")" } }
                     @for cell in members {
                         @let name = html! { a href={ "#cell-" (place_of(cell)) } { (names.name(cell)) } };

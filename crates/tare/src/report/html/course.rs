@@ -7,9 +7,9 @@ use maud::{Markup, PreEscaped, html};
 use tare_model::course::{CourseArm, CoursePoint, DossierCourse};
 use tare_model::dossier::Dossier;
 
+use super::super::foreign::harmless;
 use super::super::number::{scale_for, significant};
 use super::super::svg;
-use super::super::terminal::harmless;
 use super::super::words::called;
 
 /// Steps of a course that the page lists.

@@ -12,9 +12,9 @@ use tare_model::dossier::{Concurrency, DossierBlock, DossierCell, Span};
 use tare_model::study::A_PRIME;
 
 use super::super::axis::{RatioAxis, tick_label};
+use super::super::foreign::harmless;
 use super::super::number::{label, scale_for, significant, with_unit};
 use super::super::svg::interval_told;
-use super::super::terminal::harmless;
 use super::super::words::Tone;
 
 /// More blocks than this are drawn as bands of their quartiles and ends: single points would cover each other.

@@ -13,11 +13,12 @@ use tare_model::study::A_PRIME;
 use tare_model::{StoppedBy, WhyOutcome};
 
 use super::answer;
+use super::foreign::harmless;
 use super::format::{Format, Made};
 use super::method::not_as_planned;
 use super::svg;
 use super::terminal::beside::machine;
-use super::terminal::{self, applied_told, harmless, tail};
+use super::terminal::{self, applied_told, tail};
 use super::words::{Names, command_line, purpose};
 
 mod costs;
@@ -134,7 +135,7 @@ fn body(dossier: &Dossier) -> Markup {
                 } @else {
                     @for (_, arm, cells) in &arms {
                         @let plain: Vec<_> = cells.iter().map(|(_, cell)| *cell).collect();
-                        p.answer { (prose(&sentence(&answer::told(&arm.id, &plain, &names)))) }
+                        p.answer { (prose(&sentence(&answer::summary(&arm.id, &plain, &names)))) }
                     }
                     @if arms.is_empty() { p.answer { "Nothing was compared: see what could not be measured, and why." } }
                 }

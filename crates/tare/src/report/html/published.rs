@@ -8,8 +8,8 @@ use tare_model::dossier::{
     Dossier, DossierClaim, DossierLayout, DossierLayoutValue, DossierPublication, Span,
 };
 
+use super::super::foreign::harmless;
 use super::super::number::{Digits, level_told, scale_for, value, with_unit};
-use super::super::terminal::harmless;
 use super::super::{published, svg};
 use super::prose;
 

@@ -8,8 +8,9 @@ use tare_model::CheckResult;
 use tare_model::dossier::{Concurrency, Dossier, Span};
 use tare_model::study::A_PRIME;
 
+use super::super::foreign::harmless;
 use super::super::number::{self, Digits, interval, level_told};
-use super::super::terminal::{concurrency, harmless, tail};
+use super::super::terminal::{concurrency, tail};
 use super::super::words::called;
 use super::super::{failures, method};
 use super::{costs, figures, prose};
@@ -54,7 +55,7 @@ pub(super) fn missing(dossier: &Dossier) -> Markup {
                 @for arm in dossier.arms.iter().filter(|arm| !arm.available) {
                     li { strong { (harmless(&arm.id)) } " is not available: " (harmless(arm.reason.as_deref().unwrap_or("no reason was recorded"))) @if let Some(fix) = &arm.fix { ". To mend it: " code { (harmless(fix)) } } }
                 }
-                @for failure in failures::told(&of_work) {
+                @for failure in failures::summarized(&of_work) {
                     li { (prose(&failure.text)) @if let Some(hint) = failure.hint { ". Hint: " (prose(hint)) } }
                 }
             }

@@ -8,9 +8,10 @@ use tare_model::Params;
 use tare_model::dossier::{Dossier, DossierCell, Span};
 
 use super::super::axis::{RatioAxis, is_one, tick_label};
+use super::super::foreign::harmless;
 use super::super::number::{glance, percent};
-use super::super::terminal::beside::{Called, order, sum, told, word};
-use super::super::terminal::{both, harmless};
+use super::super::terminal::beside::{Called, describe, order, sum, verdict_word};
+use super::super::terminal::both;
 use super::super::words::{self, Names};
 use super::{Kind, document, figures, prose};
 use crate::analyze::beside::{Row, beside, row as set_beside};
@@ -112,7 +113,7 @@ pub fn compared(first: &Dossier, second: &Dossier) -> String {
         main {
             h1 { (title) }
             p.answer { (sum(&set, called)) }
-            dl.facts { @for (dossier, name) in [(first, "A"), (second, "B")] { dt { (name) } dd { a href={ "/run/" (harmless(&dossier.run)) } { (told(dossier)) } } } }
+            dl.facts { @for (dossier, name) in [(first, "A"), (second, "B")] { dt { (name) } dd { a href={ "/run/" (harmless(&dossier.run)) } { (describe(dossier)) } } } }
             @if !rows.is_empty() {
                 table.costs role="table" {
                     caption { "What each environment costs in both runs, × its baseline, and B over A with a 95 % interval made of both: right of 1 the environment costs more in B. The grey field is the margin; the axis is logarithmic." }
@@ -123,7 +124,7 @@ pub fn compared(first: &Dossier, second: &Dossier) -> String {
                         th scope="col" role="columnheader" { "verdict" }
                     } }
                     tbody role="rowgroup" { @for row in rows {
-                        @let (said, tone) = word(row, called);
+                        @let (said, tone) = verdict_word(row, called);
                         tr role="row" {
                             th scope="row" role="rowheader" { a href={ "/history?" (question(row.second)) } { (names.name(row.second)) ", " (harmless(&row.second.arm)) } }
                             td.num role="cell" data-label="in A" { (ratio(row.first.ratio.as_ref())) }

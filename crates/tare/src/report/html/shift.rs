@@ -5,9 +5,9 @@
 use maud::{Markup, html};
 use tare_model::dossier::DossierCell;
 
+use super::super::foreign::harmless;
 use super::super::number::Scale;
 use super::super::shift::Tenth;
-use super::super::terminal::harmless;
 use super::figures::{HEIGHT, INNER, LEFT, Values, dots, pc, plot, px, ratio_lines, tone};
 
 /// The cost at each tenth; nothing where there are too few blocks.

@@ -7,8 +7,9 @@ use maud::{Markup, html};
 use tare_model::Status;
 use tare_model::dossier::{Dossier, DossierFinding, DossierLadder, DossierWhy, Span};
 
+use super::super::foreign::harmless;
 use super::super::number::typical;
-use super::super::terminal::{CHARGED, added, base_arm, counters, harmless, share_told, time};
+use super::super::terminal::{CHARGED, added, base_arm, counters, share_told, time};
 use super::super::waterfall::{Adds, Bar, Waterfall};
 use super::super::words::command_line;
 use super::{figures, prose};
@@ -20,17 +21,17 @@ pub(super) fn findings(dossier: &Dossier) -> Markup {
         .iter()
         .partition(|finding| finding.status == Status::Refuted);
     html! {
-        @for finding in standing { (told(finding, dossier)) }
+        @for finding in standing { (item(finding, dossier)) }
         @if !refuted.is_empty() {
             details {
                 summary { "Tried and refuted (" (refuted.len()) ")" }
-                @for finding in refuted { (told(finding, dossier)) }
+                @for finding in refuted { (item(finding, dossier)) }
             }
         }
     }
 }
 
-fn told(finding: &DossierFinding, dossier: &Dossier) -> Markup {
+fn item(finding: &DossierFinding, dossier: &Dossier) -> Markup {
     let cells = finding.cells.iter();
     let mut arms: Vec<&str> = cells
         .filter_map(|place| Some(dossier.cells.get(*place as usize)?.arm.as_str()))

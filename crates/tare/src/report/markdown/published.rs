@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 
 use tare_model::dossier::{Dossier, DossierLayout, DossierLayoutValue, DossierPublication};
 
+use super::super::foreign::harmless;
 use super::super::number::typical;
 use super::super::published;
-use super::super::terminal::harmless;
 use super::escaped;
 
 /// What the study repeats, folded; nothing where it repeats nothing and claims nothing.

@@ -8,8 +8,8 @@ use std::fmt::Write;
 use tare_model::dossier::{Dossier, DossierBlock, DossierCell, Span};
 
 use super::super::axis::{RatioAxis, is_one, tick_label};
+use super::super::foreign::harmless;
 use super::super::number::{glance, percent};
-use super::super::terminal::harmless;
 use super::super::words::{Names, purpose_of};
 use super::{FOOT_LINE, Figure, GRID, INK, TITLE_LINE, begun, broken, text, text_lines};
 

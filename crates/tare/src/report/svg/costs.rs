@@ -8,9 +8,9 @@ use std::fmt::Write;
 use tare_model::dossier::{Dossier, DossierCell, Span};
 
 use super::super::axis::{RatioAxis, is_one, tick_label};
+use super::super::foreign::harmless;
 use super::super::groups::{Group, grouped};
 use super::super::number::glance;
-use super::super::terminal::harmless;
 use super::super::words::{Names, purpose};
 use super::{
     FOOT_LINE, Figure, GRID, INK, LETTER, TITLE_LINE, begun, broken, escaped, plain, text,

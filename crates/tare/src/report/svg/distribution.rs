@@ -8,8 +8,8 @@ use std::fmt::Write;
 
 use tare_model::dossier::{Dossier, DossierCell};
 
+use super::super::foreign::harmless;
 use super::super::number::{Scale, scale_for};
-use super::super::terminal::harmless;
 use super::super::words::{Names, purpose_of};
 use super::{Axis, FOOT_LINE, Figure, GRID, INK, TITLE_LINE, begun, broken, text, text_lines};
 

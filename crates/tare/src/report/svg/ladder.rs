@@ -7,8 +7,9 @@ use std::fmt::Write;
 
 use tare_model::dossier::{Dossier, DossierLadder, Span};
 
+use super::super::foreign::harmless;
 use super::super::number::{Scale, scale_for, typical};
-use super::super::terminal::{added, base, harmless, metric_told};
+use super::super::terminal::{added, base, metric_told};
 use super::super::waterfall::{Adds, Bar, Waterfall};
 use super::super::words::command_line;
 use super::{

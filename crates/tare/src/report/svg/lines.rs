@@ -7,8 +7,8 @@ use std::fmt::Write;
 
 use tare_model::dossier::Span;
 
+use super::super::foreign::harmless;
 use super::super::number::scale_for;
-use super::super::terminal::harmless;
 use super::{Axis, FOOT_LINE, GRID, TITLE_LINE, begun, broken, text, text_lines};
 
 const WIDTH: f64 = 640.0;

@@ -9,11 +9,12 @@ use tare_model::dossier::{Dossier, DossierCell};
 use tare_model::fact;
 use tare_stats::Verdict;
 
+use super::super::foreign::{NO_BREAK, harmless};
 use super::super::groups::Group;
 use super::super::number::glance;
 use super::super::words::{Names, Tone};
-use super::text::{Column, NO_BREAK, Paint, Text, harmless, paragraph, table as laid_out};
-use super::{LEAST, Style};
+use super::Style;
+use super::text::{Column, Paint, Text, paragraph, table as laid_out};
 use crate::analyze::beside::{Beside, Row, beside as set_beside};
 
 /// What the text calls two runs.
@@ -40,14 +41,11 @@ impl Called {
 
 /// Draws two runs beside each other.
 pub fn beside(first: &Dossier, second: &Dossier, called: Called, style: Style) -> String {
-    let style = Style {
-        width: style.width.max(LEAST),
-        ..style
-    };
+    let style = style.drawable();
     let set = set_beside(first, second);
     let mut out = String::new();
     for (dossier, word) in [first, second].into_iter().zip(called.name) {
-        let text = format!("{word}: {}", told(dossier));
+        let text = format!("{word}: {}", describe(dossier));
         paragraph(&mut out, "", &text, style.width);
     }
     out.push('\n');
@@ -77,7 +75,7 @@ pub fn beside(first: &Dossier, second: &Dossier, called: Called, style: Style) -
 }
 
 /// What a run is, and on what it was made.
-pub(in crate::report) fn told(dossier: &Dossier) -> String {
+pub(in crate::report) fn describe(dossier: &Dossier) -> String {
     let [processor, kernel] = machine(dossier);
     format!(
         "run {} of {}, Tare {}; processor {processor}; kernel {kernel}",
@@ -166,7 +164,7 @@ fn contradict(row: &Row<'_>) -> bool {
 }
 
 /// The word of a row with what qualifies either of its cells, and its tone.
-pub(in crate::report) fn word(row: &Row<'_>, called: Called) -> (String, Tone) {
+pub(in crate::report) fn verdict_word(row: &Row<'_>, called: Called) -> (String, Tone) {
     let (mut word, tone) = unqualified(row, called);
     if row.quotient.is_some() {
         for qualification in row.qualifications() {
@@ -204,7 +202,7 @@ fn draw(out: &mut String, rows: &[&Row<'_>], names: &Names<'_>, called: Called, 
     let texts: Vec<Vec<Text>> = rows
         .iter()
         .map(|row| {
-            let (said, tone) = word(row, called);
+            let (said, tone) = verdict_word(row, called);
             let ratio =
                 |cell: &DossierCell| cell.ratio.as_ref().map_or_else(|| "–".to_owned(), glance);
             let quotient = row.quotient.as_ref().map_or_else(|| "–".to_owned(), glance);

@@ -10,10 +10,11 @@ use tare_model::whole_place;
 
 use super::super::answer::{self, trust};
 use super::super::axis::{RatioAxis, tick_label};
+use super::super::foreign::{NO_BREAK, harmless};
 use super::super::groups::{Group, grouped};
 use super::super::number::glance;
 use super::super::words::{self, Names, TooFew};
-use super::text::{Paint, harmless, paragraph, width, wrapped};
+use super::text::{Paint, paragraph, width, wrapped};
 use super::{Style, both, concurrency, emulated, pairs, publication, tail, title};
 
 /// An axis of fewer columns shows nothing.
@@ -156,9 +157,9 @@ impl<'a> Row<'a> {
             cell,
             group: Group::of(cell),
             name: names.name(cell),
-            values: both(cell).replace(super::NO_BREAK, " "),
+            values: both(cell).replace(NO_BREAK, " "),
             ratio: cell.ratio.as_ref().map_or_else(|| "–".to_owned(), glance),
-            word: word.replace(super::NO_BREAK, " "),
+            word: word.replace(NO_BREAK, " "),
         }
     }
 
@@ -251,7 +252,7 @@ fn notes(
     style: Style,
 ) {
     if let Some(few) = few.filter(|_| !answer::is_told(cells)) {
-        paragraph(out, "", &few.told(), style.width);
+        paragraph(out, "", &few.sentence(), style.width);
     }
     let is_any = |what: char| rows.iter().any(|row| row.word.contains(what));
     if is_any('?') {

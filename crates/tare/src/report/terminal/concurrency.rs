@@ -11,11 +11,12 @@ use tare_stats::Verdict;
 
 use crate::analyze::LEVEL;
 
+use super::super::foreign::{NO_BREAK, harmless};
 use super::super::number::{
     Digits, interval, percent, range, scale_for, significant, value, with_unit,
 };
 use super::super::words::{self, Tone};
-use super::text::{Column, NO_BREAK, Paint, Text, harmless, paragraph, table as laid_out};
+use super::text::{Column, Paint, Text, paragraph, table as laid_out};
 use super::{Style, WIDE};
 
 /// Draws the series of a run, where there are any.

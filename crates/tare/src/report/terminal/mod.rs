@@ -31,12 +31,12 @@ pub use beside::{Called, beside};
 pub use brief::brief;
 pub(in crate::report) use counters::{CHARGED, counters};
 pub use plain::plain;
-pub(in crate::report) use text::NO_BREAK;
-pub use text::{harmless, steers};
 pub(in crate::report) use why::{added, applied_told, base, base_arm, metric_told, share_told};
 pub use why::{time, why};
 
 use super::answer::{self, trust};
+use super::foreign::harmless;
+pub use super::format::Style;
 use super::format::{Format, Made};
 use super::number::{
     Digits, Scale, are_far, decimals_of_value, difference, interval, scales_for, value, with_unit,
@@ -44,30 +44,11 @@ use super::number::{
 use super::words::{self, Names, TooFew};
 use text::{Column, Paint, Text, paragraph, table as laid_out};
 
-/// How to draw.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Style {
-    /// Columns of the terminal; less than 20 is taken as 20.
-    pub width: usize,
-    /// Whether to use colours. Nothing is said by colour alone.
-    pub colour: bool,
-}
-
-impl Style {
-    /// With columns in which something fits.
-    fn drawable(self) -> Self {
-        Self {
-            width: self.width.max(LEAST),
-            ..self
-        }
-    }
-}
-
 /// What a run says at its end.
 pub static TABLE: Format = Format::new(
     "table",
     "the answer and one row a metric with its interval drawn, for the terminal",
-    |material| Made::Text(told(material.dossier, material.style, brief)),
+    |material| Made::Text(draw(material.dossier, material.style, brief)),
 )
 .for_terminals();
 
@@ -75,12 +56,12 @@ pub static TABLE: Format = Format::new(
 pub static FULL: Format = Format::new(
     "full",
     "all values, verdicts in full, remarks, causes and what differs, for the terminal",
-    |material| Made::Text(told(material.dossier, material.style, table)),
+    |material| Made::Text(draw(material.dossier, material.style, table)),
 )
 .for_terminals();
 
 /// An answer of `tare why`, or else what `otherwise` makes of the dossier.
-pub fn told(dossier: &Dossier, style: Style, otherwise: fn(&Dossier, Style) -> String) -> String {
+pub fn draw(dossier: &Dossier, style: Style, otherwise: fn(&Dossier, Style) -> String) -> String {
     if dossier.why.is_some() {
         why(dossier, style)
     } else {
@@ -88,8 +69,6 @@ pub fn told(dossier: &Dossier, style: Style, otherwise: fn(&Dossier, Style) -> S
     }
 }
 
-/// Narrower than this nothing fits.
-const LEAST: usize = 20;
 /// From this width on, values, difference and floor have columns of their own.
 const WIDE: usize = 120;
 /// Absolute differences are told below this time: additive costs of short operations port between machines.
@@ -232,7 +211,7 @@ fn draw_arm(
         }
     }
     if let Some(few) = TooFew::of(cells).filter(|_| !answer::is_told(cells)) {
-        paragraph(out, "", &few.told(), style.width);
+        paragraph(out, "", &few.sentence(), style.width);
     }
 }
 

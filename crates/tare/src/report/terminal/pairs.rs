@@ -6,11 +6,12 @@
 
 use tare_model::dossier::{Dossier, DossierCell};
 
+use super::super::foreign::{NO_BREAK, harmless};
 use super::super::groups::{Group, by_metric};
 use super::super::number::glance;
 use super::super::words::{self, Names};
 use super::Style;
-use super::text::{Column, NO_BREAK, Paint, Text, harmless, paragraph, table as laid_out, wrapped};
+use super::text::{Column, Paint, Text, paragraph, table as laid_out, wrapped};
 
 /// Draws the pairs, where there are any.
 pub(super) fn draw(out: &mut String, dossier: &Dossier, names: &Names<'_>, style: Style) {

@@ -11,8 +11,9 @@ use tare_model::dossier::{
 };
 
 use super::super::answer::listed;
+use super::super::foreign::harmless;
 use super::super::number::{Digits, Scale, decimals_of_value, scale_for, value, with_unit};
-use super::text::{Column, Paint, Text, harmless, paragraph, table as laid_out, width};
+use super::text::{Column, Paint, Text, paragraph, table as laid_out, width};
 use super::{Style, published, tail};
 
 /// Draws of the publication what can be held against it here: the tables in which a number of this run

@@ -6,8 +6,9 @@
 
 use tare_model::dossier::{DossierClaim, DossierPublication};
 
+use super::super::foreign::harmless;
 use super::super::published;
-use super::text::{Paint, harmless, paragraph};
+use super::text::{Paint, paragraph};
 use super::{Style, tail};
 
 /// Notes on the places of tables and figures; those with one text together.

@@ -10,12 +10,13 @@ use tare_model::dossier::{CheckItem, Dossier, DossierCell, DossierFinding};
 use tare_model::fact;
 use tare_model::{CheckResult, Status, StoppedBy};
 
+use super::super::foreign::harmless;
 use super::super::groups::Group;
 use super::super::method::not_as_planned;
 use super::super::{failures, words};
 use super::Style;
 use super::remedy::remedy;
-use super::text::{Paint, harmless, paragraph, wrapped};
+use super::text::{Paint, paragraph, wrapped};
 use super::why::share_told;
 
 /// Stands for the arms in what is said of several.
@@ -72,7 +73,7 @@ fn missing(out: &mut String, dossier: &Dossier, style: Style) {
         return;
     }
     heading(out, "Not measured", style);
-    for failure in failures::told(&dossier.failures) {
+    for failure in failures::summarized(&dossier.failures) {
         paragraph(out, "  ", &failure.text, style.width);
         if let Some(hint) = failure.hint {
             paragraph(out, "    hint: ", &harmless(hint), style.width);

@@ -11,12 +11,13 @@ use tare_model::dossier::{
 use tare_model::{CheckResult, Status, StoppedBy, whole_place};
 
 use super::super::failures;
+use super::super::foreign::{NO_BREAK, harmless};
 use super::super::number::{decimals, scale_for, significant, typical, with_unit};
 use super::super::waterfall::{Adds, Bar, Waterfall};
 use super::super::words::command_line;
 use super::Style;
 use super::counters::{CHARGED, counters};
-use super::text::{Paint, harmless, paragraph, width, wrapped};
+use super::text::{Paint, paragraph, width, wrapped};
 use crate::why::own;
 
 /// So many findings are told in full although nothing was tried.
@@ -32,12 +33,12 @@ const TITLE_MOST: usize = 34;
 pub fn time(ns: f64) -> String {
     let scale = scale_for(ns, "ns");
     let digits = significant((ns / scale.factor).abs(), 3);
-    with_unit(&format!("{:.digits$}", ns / scale.factor), scale).replace(super::text::NO_BREAK, " ")
+    with_unit(&format!("{:.digits$}", ns / scale.factor), scale).replace(NO_BREAK, " ")
 }
 
 /// Draws the answer.
 pub fn why(dossier: &Dossier, style: Style) -> String {
-    let limit = style.width.clamp(super::LEAST, 100);
+    let limit = style.drawable().width.min(100);
     let mut out = String::new();
     let Some(why) = &dossier.why else {
         return super::table(dossier, style);
@@ -111,7 +112,7 @@ pub fn why(dossier: &Dossier, style: Style) -> String {
     differences(&mut out, dossier, &why.arm, limit);
     notes(&mut out, dossier, why, limit);
     let failures = failures::of_answer(dossier);
-    for failure in failures::told(&failures) {
+    for failure in failures::summarized(&failures) {
         paragraph(&mut out, "not measured: ", &failure.text, limit);
         if let Some(hint) = failure.hint {
             paragraph(&mut out, "  hint: ", &harmless(hint), limit);
@@ -216,7 +217,7 @@ pub(in crate::report) fn added(span: &Span, unit: &str) -> String {
             text
         }
     };
-    let point = with_unit(&signed(span.point), scale).replace(super::text::NO_BREAK, " ");
+    let point = with_unit(&signed(span.point), scale).replace(NO_BREAK, " ");
     format!("{point} [{}, {}]", signed(span.low), signed(span.high))
 }
 
@@ -232,9 +233,7 @@ struct Line {
 
 fn lines(ladder: &DossierLadder, base: &str) -> Vec<Line> {
     let bars = Waterfall::of(ladder);
-    let shown = |span: &Option<Span>| {
-        typical(span.as_ref(), &ladder.unit).replace(super::text::NO_BREAK, " ")
-    };
+    let shown = |span: &Option<Span>| typical(span.as_ref(), &ladder.unit).replace(NO_BREAK, " ");
     let mut lines = vec![Line {
         title: base.to_owned(),
         number: shown(&ladder.base),

@@ -12,7 +12,7 @@ use super::super::readings::{Readings, span};
 use super::super::total::{Removed, Total};
 use super::{START_UP, is_of_start_up, metric, suspects};
 use crate::analyze::RunData;
-use crate::cause::look;
+use crate::cause::queries;
 use crate::env::own;
 use crate::workload::user_command;
 
@@ -123,7 +123,7 @@ pub(super) fn resize(finding: &mut DossierFinding, suspect: &Suspect, cell: &Dos
     if suspect.size.is_empty() || cell.ratio.is_none() {
         return;
     }
-    let now = look::told(cell);
+    let now = queries::clause(cell);
     let texts = std::iter::once(&mut finding.claim).chain(&mut finding.evidence);
     for text in texts {
         *text = text.replace(&suspect.size, &now);

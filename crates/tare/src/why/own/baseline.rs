@@ -9,7 +9,7 @@
 use tare_model::command::Seen;
 use tare_model::{CommandChange, fact};
 
-use super::super::look::Look;
+use super::super::observed::Observed;
 use super::super::{Base, HOST};
 use super::{Asks, IMAGE, PLAIN};
 use crate::env::own::{self, Bare, Difference, Own};
@@ -116,7 +116,7 @@ pub fn image(own: &Own, files: &Bare, why: &str) -> Asks {
 }
 
 /// What the baseline is, in a line.
-pub fn told(asks: &Asks) -> String {
+pub fn describe(asks: &Asks) -> String {
     let what: Vec<&str> = asks
         .differences
         .iter()
@@ -136,10 +136,10 @@ pub fn told(asks: &Asks) -> String {
 
 /// What of the program and everything that is mapped with it is other bytes in two places, in words; `None` where all
 /// of it is the same.
-pub fn other_bytes(one: &Look, other: &Look) -> Option<String> {
+pub fn other_bytes(one: &Observed, other: &Observed) -> Option<String> {
     let unseen = "whether the host's program is the same could not be seen";
     // The files themselves, however short the command runs.
-    let programs = |look: &Look| -> Vec<(String, String)> {
+    let programs = |look: &Observed| -> Vec<(String, String)> {
         let facts = look.facts.iter();
         facts
             .filter_map(|(name, digits)| {
@@ -202,7 +202,7 @@ mod tests {
     use super::super::super::studies::tests::first;
     use super::*;
 
-    fn look(files: &[(&str, &str)]) -> Look {
+    fn look(files: &[(&str, &str)]) -> Observed {
         let mut look = first(1).host;
         look.report.seen = Some(Seen {
             mapped: files.iter().map(|(path, _)| (*path).to_owned()).collect(),
@@ -273,14 +273,14 @@ mod tests {
         let mut of_image = image(&own, &files, "the host has no such program");
         assert_eq!((of_image.base.id, of_image.differences.len()), (IMAGE, 1));
         assert!(of_image.plain.is_some());
-        let line = told(&of_image);
+        let line = describe(&of_image);
         assert!(
             line.contains("no such program") && line.contains("`--cpus 1`"),
             "{line}"
         );
         assert!(!line.contains("userland"), "{line}");
         of_image.userland = Some(Base::default());
-        assert!(told(&of_image).contains("userland"));
+        assert!(describe(&of_image).contains("userland"));
         assert_eq!(host(&own, &files).base.id, HOST);
         assert!(plain(&own, "x")[0].plain.is_none());
     }

@@ -120,7 +120,7 @@ impl Next {
     }
 
     /// What is being done, for people.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         if self.is_proof() {
             return "proving what was found in blocks of its own".to_owned();
         }

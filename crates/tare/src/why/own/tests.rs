@@ -35,7 +35,7 @@ fn the_barest_baseline_comes_first_and_then_one_that_keeps_what_may_be_needed() 
     assert_eq!(bases.len(), 2);
     assert_eq!(bases[0].base.settings.words(WITHOUT), ["cpus", "env.N"]);
     assert_eq!(bases[1].base.settings.words(WITHOUT), ["cpus"]);
-    assert!(baseline::told(&bases[1]).contains("`--cpus`"));
+    assert!(baseline::describe(&bases[1]).contains("`--cpus`"));
     let sure = Own {
         differences: vec![difference("cpus", false)],
         ..own()

@@ -140,7 +140,7 @@ fn an_arm_asked_for_by_name_that_cannot_be_used_ends_the_run_before_anything_is_
     };
     assert_eq!((arm.as_str(), why.as_str()), ("box", "other is not here"));
     assert_eq!(fix.as_deref(), Some("fetch it"));
-    assert!(error.told().ends_with("hint: fetch it"), "{error}");
+    assert!(error.with_hint().ends_with("hint: fetch it"), "{error}");
     assert!(
         !scene
             .stage
@@ -150,7 +150,7 @@ fn an_arm_asked_for_by_name_that_cannot_be_used_ends_the_run_before_anything_is_
     );
     let stored = scene.stored();
     assert_eq!(stored.stopped_by, Some(StoppedBy::Failed));
-    assert_eq!(stored.failure, Some(error.told()));
+    assert_eq!(stored.failure, Some(error.with_hint()));
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn service_changed(
     changed.template.share_like(&before);
     let left: Vec<String> = parts(changed.template.pair())
         .into_iter()
-        .map(|part| part.told.id)
+        .map(|part| part.difference.id)
         .collect();
     if without.iter().any(|id| left.contains(id)) {
         return Ok(None);

@@ -55,7 +55,7 @@ impl Copies<'_> {
         let volumes = volumes_of(image);
         let (able, mut others) = switchable(&template.body, template.shares, &volumes);
         others.extend(self.copy(template, able, (SWITCHED_MOST, true))?);
-        Ok(told(&others)
+        Ok(describe(&others)
             .map(|told| format!("mounted on both sides alike, and no difference: {told}")))
     }
 
@@ -86,7 +86,7 @@ impl Copies<'_> {
             copied.stands_in = wanted.iter().any(|share| share.target == copied.target);
         }
         template.shares = Shares::Copied;
-        let others = told(&others).map(|told| Retold {
+        let others = describe(&others).map(|told| Retold {
             before: None,
             now: format!("read-only still: {told}"),
         });
@@ -182,7 +182,7 @@ fn volumes_of(image: &ImageInspect) -> Vec<String> {
 }
 
 /// Places with the reasons, if there are any.
-fn told(others: &[(String, &'static str)]) -> Option<String> {
+fn describe(others: &[(String, &'static str)]) -> Option<String> {
     let told: Vec<String> = others
         .iter()
         .map(|(target, why)| format!("`{}` ({why})", printable(target)))

@@ -39,7 +39,7 @@ pub(super) struct Pair<'a> {
 /// One part, with how it is taken away.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
-    pub(super) told: Difference,
+    pub(super) difference: Difference,
     switch: Switch,
 }
 
@@ -133,7 +133,7 @@ pub(super) fn parts(pair: Pair<'_>) -> Vec<Part> {
     parts.extend(mounts::of_mounts(pair));
     parts.extend(mounts::of_memory(pair));
     parts.extend(of_engine(pair));
-    parts.sort_by(|a, b| b.told.likelihood.total_cmp(&a.told.likelihood));
+    parts.sort_by(|a, b| b.difference.likelihood.total_cmp(&a.difference.likelihood));
     parts
 }
 
@@ -153,7 +153,7 @@ fn of_fields(pair: Pair<'_>) -> Vec<Part> {
         parts.push(match known {
             Some(field) => of_known(field, &text),
             None => Part {
-                told: Difference {
+                difference: Difference {
                     id: (*name).clone(),
                     what: format!("`HostConfig.{name}`"),
                     advice: format!("leave `{name}` of its configuration as the engine has it"),
@@ -202,7 +202,7 @@ fn of_known(field: &Field, text: &str) -> Part {
     };
     let fields = std::iter::once(&field.name).chain(field.with);
     Part {
-        told: Difference {
+        difference: Difference {
             id: field.id.to_owned(),
             what: format!("`{given}`"),
             advice: format!("leave `{given}` out of the `docker run` line{compose}"),
@@ -277,7 +277,7 @@ fn of_entries(pair: Pair<'_>) -> Vec<Part> {
             };
             let text = printable(&text.chars().take(60).collect::<String>());
             parts.push(Part {
-                told: Difference {
+                difference: Difference {
                     id: format!("{prefix}.{}", printable(&name)),
                     what: format!("`{flag} {text}`"),
                     advice: format!(
@@ -336,8 +336,8 @@ fn of_variables(pair: Pair<'_>) -> Vec<Part> {
             )
         });
         parts.extend(
-            own::variable(&name, unset, "docker", &command).map(|told| Part {
-                told,
+            own::variable(&name, unset, "docker", &command).map(|difference| Part {
+                difference,
                 switch: Switch::Variable(shown),
             }),
         );
@@ -365,7 +365,7 @@ fn of_user(pair: Pair<'_>) -> Option<Part> {
     }
     let user = printable(&user);
     Some(Part {
-        told: Difference {
+        difference: Difference {
             id: "user".to_owned(),
             what: format!("`--user {user}`"),
             advice: format!(
@@ -387,7 +387,7 @@ fn of_engine(pair: Pair<'_>) -> Vec<Part> {
     let options = entries("SecurityOpt", body);
     let engines =
         |id: &str, what: &str, advice: &str, price: &str, likelihood, may_be_needed, switch| Part {
-            told: Difference {
+            difference: Difference {
                 id: format!("engine.{id}"),
                 what: what.to_owned(),
                 advice: advice.to_owned(),
@@ -465,7 +465,7 @@ pub(super) fn without(pair: Pair<'_>, names: &[String]) -> Result<Value, String>
             Some(id) => (id, true),
             None => (name.as_str(), false),
         };
-        let part = parts.iter().find(|part| part.told.id == id);
+        let part = parts.iter().find(|part| part.difference.id == id);
         n_optional += usize::from(is_optional);
         n_found += usize::from(is_optional && part.is_some());
         match part {
@@ -489,7 +489,7 @@ pub(super) fn without(pair: Pair<'_>, names: &[String]) -> Result<Value, String>
             printable(&ids.join("`, `"))
         ));
     }
-    wanted.sort_by_key(|part| part.told.id.starts_with("engine."));
+    wanted.sort_by_key(|part| part.difference.id.starts_with("engine."));
     for part in wanted {
         take_away(&mut body, pair, &part.switch);
     }

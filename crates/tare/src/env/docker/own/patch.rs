@@ -48,7 +48,7 @@ impl Edit {
     }
 
     /// As people are told: a flag, without the text of a variable.
-    fn told(&self, words: &[String]) -> String {
+    fn describe(&self, words: &[String]) -> String {
         let (word, flag) = match self {
             Self::Out { place, n_words } => ("without", &words[*place..*place + *n_words]),
             Self::In { words: more, .. } => ("with", more.as_slice()),
@@ -142,7 +142,7 @@ pub(super) fn patched(
             }
         }
         let (edit, changed, now) = better?;
-        told.push(edit.told(&words));
+        told.push(edit.describe(&words));
         (words, distance) = (changed, now);
     }
     (!told.is_empty()).then(|| Patch {

@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::super::api::Api;
-use super::super::errors::{is_missing, printable};
+use super::super::errors::printable;
 use super::super::image;
+use super::super::running::looked_up;
 use super::difference::{self, Copied, Pair};
 #[cfg(unix)]
 use super::line;
@@ -274,27 +275,6 @@ fn drop_nulls(value: &mut Value) {
         map.retain(|_, value| !value.is_null());
         map.values_mut().for_each(drop_nulls);
     }
-}
-
-/// What the engine says of a container of the user's.
-///
-/// # Errors
-/// There is none of this name.
-pub(in crate::env::docker) fn looked_up(
-    api: &Api,
-    name: &str,
-) -> Result<ContainerInspectResponse, EnvError> {
-    api.attempt(CONTROL_LIMIT, api.client.inspect_container(name, None))
-        .map_err(|error| {
-            if is_missing(&error) {
-                EnvError::Absent {
-                    why: format!("there is no container `{}` in this Docker engine", printable(name)),
-                    fix: Some("`docker ps --all` lists them; DOCKER_HOST or `--set context=NAME` names another engine".into()),
-                }
-            } else {
-                api.explain("inspect the container", CONTROL_LIMIT, &error)
-            }
-        })
 }
 
 /// The request that would make a container like one of the user's.

@@ -27,7 +27,7 @@ pub(super) fn part(pair: Pair<'_>) -> Option<Part> {
         None => "the image's health check",
     };
     every_ns.map(|_| Part {
-        told: Difference {
+        difference: Difference {
             id: "health".to_owned(),
             what: what.to_owned(),
             advice: "check less often (`--health-interval`, in a compose file: `interval:` below `healthcheck:`) or by less; as a measurement: `--no-healthcheck`".to_owned(),

@@ -191,7 +191,7 @@ pub(super) fn of_mounts(pair: Pair<'_>) -> Vec<Part> {
                 format!("-v {}:{target}", printable(&share.source))
             };
             Part {
-                told: Difference {
+                difference: Difference {
                     id: id_of(&share.target),
                     what: format!("the file system below `{target}` (`{flag}`)"),
                     advice: format!(
@@ -218,7 +218,7 @@ pub(super) fn of_memory(pair: Pair<'_>) -> Vec<Part> {
     mounts
         .filter_map(|mount| mount["Target"].as_str())
         .map(|target| Part {
-            told: own::in_memory(target, "docker"),
+            difference: own::in_memory(target, "docker"),
             switch: Switch::Mount(target.to_owned()),
         })
         .collect()
@@ -309,13 +309,16 @@ mod tests {
             copied: &copied,
         };
         let parts = of_mounts(pair);
-        let ids: Vec<&str> = parts.iter().map(|part| part.told.id.as_str()).collect();
+        let ids: Vec<&str> = parts
+            .iter()
+            .map(|part| part.difference.id.as_str())
+            .collect();
         assert_eq!(ids, ["mounted./data", "mounted./mounted"]);
         let copy = |copied: &Copied, id: &str| copied.copy(&[id.to_owned()]);
         assert_eq!(copy(&copied[0], "mounted./data"), Some(Copy::Layer));
         assert_eq!(copy(&copied[0], "mounted./mounted"), Some(Copy::Volume));
         assert_eq!(copy(&copied[1], "mounted./data"), None);
-        assert!(parts[0].told.what.contains("`-v /srv/data:/data`"));
+        assert!(parts[0].difference.what.contains("`-v /srv/data:/data`"));
         let less = super::super::without(pair, &["mounted./data".to_owned()]).unwrap();
         let host = &less["HostConfig"];
         assert_eq!(host["Binds"].as_array().unwrap().len(), 7);
@@ -324,7 +327,7 @@ mod tests {
         let host = &less["HostConfig"];
         assert_eq!(host["Binds"], body["HostConfig"]["Binds"]);
         assert_eq!(host["Mounts"], json!([{"Type": "tmpfs", "Target": "/t"}]));
-        assert_eq!(of_memory(pair)[0].told.id, "tmpfs-mount./t");
+        assert_eq!(of_memory(pair)[0].difference.id, "tmpfs-mount./t");
         let less = super::super::without(pair, &["tmpfs-mount./t".to_owned()]).unwrap();
         let mounts = &less["HostConfig"]["Mounts"];
         assert_eq!(mounts.as_array().unwrap().len(), 1, "{mounts}");

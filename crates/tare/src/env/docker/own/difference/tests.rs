@@ -21,7 +21,10 @@ fn body() -> Value {
 const IMAGE: &str = "OMP_NUM_THREADS=1";
 
 fn ids(parts: &[Part]) -> Vec<&str> {
-    let mut ids: Vec<&str> = parts.iter().map(|part| part.told.id.as_str()).collect();
+    let mut ids: Vec<&str> = parts
+        .iter()
+        .map(|part| part.difference.id.as_str())
+        .collect();
     ids.sort_unstable();
     ids
 }
@@ -49,11 +52,11 @@ fn a_health_check_is_a_difference_where_one_runs_and_goes_as_flags_would_take_it
             copied: &[],
         };
         let parts = parts(pair);
-        let health = parts.iter().find(|part| part.told.id == "health");
+        let health = parts.iter().find(|part| part.difference.id == "health");
         assert_eq!(health.is_some(), expected.is_some(), "{body}");
         assert!(!format!("{parts:?}").contains("hush"));
         if let (Some(health), Some((every_ns, rest))) = (health, expected) {
-            assert_eq!(health.told.every_ns, Some(every_ns), "{body}");
+            assert_eq!(health.difference.every_ns, Some(every_ns), "{body}");
             let without = without(pair, &["health".to_owned()]).unwrap();
             assert_eq!(without["Healthcheck"], rest);
         }
@@ -128,7 +131,7 @@ fn each_part_is_taken_away_alone_and_nothing_is_left_to_take() {
     };
     let all: Vec<String> = parts(pair)
         .iter()
-        .map(|part| part.told.id.clone())
+        .map(|part| part.difference.id.clone())
         .collect();
     for id in &all {
         let less = without(pair, std::slice::from_ref(id)).unwrap();
@@ -138,7 +141,7 @@ fn each_part_is_taken_away_alone_and_nothing_is_left_to_take() {
         };
         let left: Vec<String> = parts(left)
             .iter()
-            .map(|part| part.told.id.clone())
+            .map(|part| part.difference.id.clone())
             .collect();
         let is_variable_of_image = id == "env.OMP_NUM_THREADS";
         // The engine's filter is there again where a profile of one's own goes.

@@ -1,0 +1,58 @@
+//! A container of the user's as the engine has it: that there is one, and that it runs.
+
+use bollard::models::ContainerInspectResponse;
+
+use super::super::EnvError;
+use super::api::Api;
+use super::errors::{is_missing, printable};
+use crate::cx::CONTROL_LIMIT;
+
+/// What the engine says of a container of the user's.
+///
+/// # Errors
+/// There is none of this name.
+pub(super) fn looked_up(api: &Api, name: &str) -> Result<ContainerInspectResponse, EnvError> {
+    api.attempt(CONTROL_LIMIT, api.client.inspect_container(name, None))
+        .map_err(|error| {
+            if is_missing(&error) {
+                EnvError::Absent {
+                    why: format!("there is no container `{}` in this Docker engine", printable(name)),
+                    fix: Some("`docker ps --all` lists them; DOCKER_HOST or `--set context=NAME` names another engine".into()),
+                }
+            } else {
+                api.explain("inspect the container", CONTROL_LIMIT, &error)
+            }
+        })
+}
+
+/// The container, if it runs.
+///
+/// # Errors
+/// There is none of this name, or it is stopped, paused or about to start again.
+pub(super) fn must_run(api: &Api, name: &str) -> Result<ContainerInspectResponse, EnvError> {
+    let found = looked_up(api, name)?;
+    let state = found.state.as_ref();
+    let is = |of: fn(&bollard::models::ContainerState) -> Option<bool>| {
+        state.and_then(of).unwrap_or(false)
+    };
+    let shown = printable(name);
+    let (why, fix) = if is(|state| state.paused) {
+        ("is paused", format!("`docker unpause {shown}`"))
+    } else if is(|state| state.restarting) {
+        (
+            "is started again and again by the engine: it ends by itself",
+            format!("`docker logs {shown}` says why"),
+        )
+    } else if is(|state| state.running) {
+        return Ok(found);
+    } else {
+        (
+            "does not run",
+            format!("`docker start {shown}`; or `--like {shown}`, which takes stopped ones too"),
+        )
+    };
+    Err(EnvError::Absent {
+        why: format!("the container `{shown}` {why}, and nothing can be run inside it"),
+        fix: Some(fix),
+    })
+}

@@ -1,0 +1,154 @@
+//! A look at the commands of a session before its first block: which may be stopped on their way and take turns.
+//!
+//! Every arm runs the command once while its processes are looked at, and the baseline once more, stopped again
+//! and again. What was found is a remark; the runs themselves are no trials and are not stored.
+//! What it cannot see: a command that does something else in a later run.
+
+use tare_model::command::InSlices;
+use tare_model::{CommandCall, Outcome, RawOutput, Recipe, Trial};
+
+use super::RunError;
+use super::session::{Break, Session};
+use crate::cx::Event;
+use crate::store::Remark;
+use crate::workload::{command_output, stoppable};
+
+impl Session<'_> {
+    /// Looks at every command of which its workload says that it may be stopped if nothing speaks against it.
+    pub(super) fn inspect_commands(&mut self, block: u32) -> Result<(), Break> {
+        for workload in 0..self.recipes.len() {
+            if self.turns.may_be_stopped[workload] && self.turns.are_taken {
+                self.inspect(workload, block)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn inspect(&mut self, workload: usize, block: u32) -> Result<(), Break> {
+        let Recipe::Probe(probe) = &self.recipes[workload] else {
+            return Ok(());
+        };
+        let call = CommandCall::from_args(&probe.args).map_err(|problem| {
+            Break::Failed(RunError::Param {
+                workload: self.study().workloads[workload].id.to_string(),
+                source: crate::workload::ParamError {
+                    param: "argv".to_owned(),
+                    problem,
+                    hint: None,
+                },
+            })
+        })?;
+        let found = self.in_slices(workload, block, &call)?;
+        let id = self.study().workloads[workload].id.to_string();
+        match found {
+            Some(Ok(slices)) => {
+                let call = CommandCall {
+                    in_slices: Some(slices),
+                    ..call
+                };
+                self.recipes[workload] = Recipe::Probe(call.to_probe());
+                Ok(())
+            }
+            Some(Err((arm, why))) => {
+                let why = format!("in `{arm}` it {why}");
+                Ok(self.say(Remark::of_whole_trials(Some(&id), &why))?)
+            }
+            // Its trials will tell what is wrong with it.
+            None => Ok(()),
+        }
+    }
+
+    /// How the command can be cut, or where and why not; `None` where it does not run.
+    #[allow(clippy::type_complexity, reason = "an answer for one caller")]
+    fn in_slices(
+        &mut self,
+        workload: usize,
+        block: u32,
+        call: &CommandCall,
+    ) -> Result<Option<Result<InSlices, (String, String)>>, Break> {
+        if call.pick.is_some() {
+            let why = "measures itself, by a clock that does not stop with it";
+            let baseline = self.study().baseline.to_string();
+            return Ok(Some(Err((baseline, why.to_owned()))));
+        }
+        let mut trials = self.plan.block(block);
+        trials.retain(|trial| trial.workload_index as usize == workload);
+        let mut usable: Vec<Trial> = self.usable(&trials).cloned().collect();
+        // In the study's order, so that of several reasons the baseline's is told.
+        let arms = &self.testbed.arms;
+        usable.sort_by_key(|trial| arms.iter().position(|arm| arm.spec.id == trial.cell.arm));
+        let observed = CommandCall {
+            observe: true,
+            ..call.clone()
+        };
+        let mut common: Option<InSlices> = None;
+        let mut whole = None;
+        for trial in &usable {
+            let Some(raw) = self.looked(trial, &observed)? else {
+                return Ok(None);
+            };
+            match stoppable::judged(&raw) {
+                Ok(own) => {
+                    common = Some(common.map_or(own, |common| InSlices {
+                        ns: common.ns.min(own.ns),
+                        one_processor: common.one_processor && own.one_processor,
+                    }));
+                }
+                Err(why) => return Ok(Some(Err((trial.cell.arm.to_string(), why)))),
+            }
+            if trial.cell.arm == self.study().baseline {
+                whole = command_output::report(&raw).ok();
+            }
+        }
+        let (Some(slices), Some(whole)) = (common, whole) else {
+            return Ok(None);
+        };
+        let baseline = self.study().baseline.clone();
+        let Some(trial) = usable.iter().find(|trial| trial.cell.arm == baseline) else {
+            return Ok(None);
+        };
+        let paused = CommandCall {
+            in_slices: Some(slices),
+            ..call.clone()
+        };
+        let Some(raw) = self.looked(trial, &paused)? else {
+            return Ok(None);
+        };
+        Ok(match command_output::report(&raw) {
+            Ok(report) => Some(
+                stoppable::confirmed(&report, &whole)
+                    .map(|()| slices)
+                    .map_err(|why| (baseline.to_string(), why)),
+            ),
+            Err(_) => None,
+        })
+    }
+
+    /// One run in a trial's arm that is none; `None` where it left nothing or did not do its work.
+    fn looked(&mut self, trial: &Trial, call: &CommandCall) -> Result<Option<RawOutput>, Break> {
+        if self.cx.cancel.is_requested() {
+            return Err(Break::Cancelled);
+        }
+        let workload = trial.workload_index as usize;
+        let arm = &trial.cell.arm;
+        let of_trial = self.testbed.arms.iter().position(|it| it.spec.id == *arm);
+        let Some(index) = of_trial.filter(|_| self.missing_tool(arm, workload).is_none()) else {
+            return Ok(None);
+        };
+        self.cx.observer.event(&Event::Starting {
+            arm: arm.to_string(),
+            what: "looking at the command in",
+        });
+        let measured = self.dispatcher.measure(
+            trial,
+            &Recipe::Probe(call.to_probe()),
+            &mut self.testbed.arms[index],
+            None,
+        )?;
+        self.after(trial, index, &measured)?;
+        Ok(match measured.outcome {
+            Outcome::Completed(raw) if command_output::report(&raw).is_ok() => Some(raw),
+            _ => None,
+        })
+    }
+}

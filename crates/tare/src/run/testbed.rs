@@ -1,0 +1,472 @@
+//! The arms of a run as they stand: prepared, started, lost, and in the end all removed.
+//!
+//! Whatever was started hangs on the [`Testbed`], and the testbed removes it when it is closed or dropped, so that
+//! success, error, Ctrl-C and a panic all leave by the same door. A failure to remove one thing, even a
+//! panic in its driver, does not keep the others from being removed; it is added to the trouble.
+//! What it cannot see: what `kill -9` leaves behind. That is what the drivers' `sweep` is for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use tare_model::cluster::node_name;
+use tare_model::fact;
+use tare_model::tool::ToolQuestion;
+use tare_model::wire::{PROTOCOL, Reply, Request};
+use tare_model::{ArmId, ArmSpec, Facts, Params, Reason, whole_count};
+
+use super::RunError;
+use super::exchange::Cancelled;
+use super::extra::Extra;
+use crate::cx::{AgentBinary, CONTROL_LIMIT, Context, Event};
+use crate::env::question::{self, NoAnswer};
+use crate::env::{
+    Availability, Channel, Charged, Driver, EnvError, Environment, Instance, StartMode, Wanted,
+};
+use crate::store::PEER;
+
+/// How much longer an agent may take for each tool that it is asked about: it gives a tool five seconds to tell
+/// its version, and reads its file.
+const TOOL_LIMIT: Duration = Duration::from_secs(8);
+
+/// Why an arm is not, or no longer, measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Trouble {
+    pub(super) why: String,
+    pub(super) fix: Option<String>,
+}
+
+impl From<EnvError> for Trouble {
+    fn from(error: EnvError) -> Self {
+        Self {
+            fix: error.hint(),
+            why: error.to_string(),
+        }
+    }
+}
+
+/// What the workloads of a study need besides the arms.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Needs {
+    /// An agent on the host.
+    pub(super) peer: bool,
+    /// How many instances of an arm at once, as the nodes of one workload.
+    pub(super) nodes: u32,
+    /// So many instances of an arm beside the first, for workloads of which each has an environment of its own.
+    pub(super) extra: u32,
+    /// Every trial has instances of its own.
+    pub(super) is_cold: bool,
+}
+
+/// Why an arm did not start.
+pub(super) enum NoStart {
+    /// Somebody pressed Ctrl-C.
+    Cancelled,
+    /// It failed.
+    Trouble(Trouble),
+}
+
+impl<T: Into<Trouble>> From<T> for NoStart {
+    fn from(trouble: T) -> Self {
+        Self::Trouble(trouble.into())
+    }
+}
+
+/// One arm, or the peer on the host.
+pub(super) struct Arm {
+    pub(super) spec: ArmSpec,
+    driver: &'static dyn Driver,
+    pub(super) environment: Box<dyn Environment>,
+    /// The resident instance.
+    pub(super) instance: Option<Box<dyn Instance>>,
+    /// Those beside it for the workloads of several, or why there are none: the second node, the third, …
+    pub(super) siblings: Result<Vec<Box<dyn Instance>>, Reason>,
+    /// How many nodes some workload takes.
+    nodes: u32,
+    /// The tools that it is asked about at every start.
+    tools: Vec<ToolQuestion>,
+    /// Those beside it for workloads of which each has an environment of its own.
+    pub(super) extra: Extra,
+    /// An instance for one trial only.
+    pub(super) passing: Option<Box<dyn Instance>>,
+    /// Why it is out, once it is.
+    pub(super) out: Option<Trouble>,
+    /// The probes whose work its agent can cut into slices.
+    pub(super) cuts: BTreeSet<String>,
+    /// How many times it was lost in this launch.
+    pub(super) losses: u32,
+    /// Whether there may be something to remove.
+    is_touched: bool,
+}
+
+impl Arm {
+    pub(super) fn is_usable(&self) -> bool {
+        self.out.is_none()
+    }
+
+    /// Where this machine's kernel counts what the resident instance uses.
+    pub(super) fn charged(&self) -> Charged {
+        let instance = self.instance.as_ref();
+        instance.map_or(Charged::Nowhere, |instance| instance.charged())
+    }
+
+    fn detect(&mut self, cx: &Context<'_>, known: &mut BTreeMap<&'static str, Availability>) {
+        let found = match self.environment.detect(cx) {
+            Some(found) => found,
+            None => known
+                .entry(self.driver.id())
+                .or_insert_with(|| self.driver.detect(cx))
+                .clone(),
+        };
+        if let Availability::Absent { why, fix } = found {
+            self.out = Some(Trouble { why, fix });
+        }
+    }
+
+    /// Starts the resident instance, makes sure that the right agent answers, and asks what it sees.
+    pub(super) fn start(&mut self, cx: &Context<'_>) -> Result<Facts, NoStart> {
+        let started = self.environment.start(cx, StartMode::Resident)?;
+        let instance = self.instance.insert(started);
+        let facts = greet(cx, instance.channel()).and_then(|(agent, cuts)| {
+            self.cuts = cuts;
+            let workdir = instance.workdir();
+            let mut facts = ask_facts(cx, instance.channel(), workdir, &self.tools)?;
+            facts.insert(fact::AGENT_BUILD.into(), agent.build.clone());
+            facts.insert(fact::AGENT_SHA256.into(), agent.sha256.clone());
+            Ok(facts)
+        });
+        if facts.is_err() {
+            // Its own failure is what the reader needs; that of stopping it would say the same again, and
+            // `remove` comes back to whatever is left.
+            let _ = stop(cx, &mut self.instance);
+            return facts;
+        }
+        let mut facts = facts?;
+        if self.nodes > 1 {
+            self.start_siblings(cx, self.nodes)
+                .map_err(|Cancelled| NoStart::Cancelled)?;
+            self.tell_of_siblings(&mut facts);
+        }
+        self.start_extra(cx)
+            .map_err(|Cancelled| NoStart::Cancelled)?;
+        Ok(facts)
+    }
+
+    /// Which nodes there are, and where they meet.
+    fn tell_of_siblings(&self, facts: &mut Facts) {
+        let mut tell =
+            |name: String, value: String| facts.insert(fact::of(fact::CLUSTER, &name), value);
+        let siblings = match &self.siblings {
+            Ok(siblings) => siblings,
+            Err(reason) => {
+                tell("absent".into(), reason.to_string());
+                return;
+            }
+        };
+        let nodes = self.instance.iter().chain(siblings);
+        for (number, node) in (1..).zip(nodes) {
+            let address = node.address_from_arm();
+            let address = address.map_or_else(|reason| reason.to_string(), |ip| ip.to_string());
+            tell(node_name(number), address);
+            if number == 1 {
+                let shared = node.shared().unwrap_or_else(|reason| reason.to_string());
+                tell("shared".into(), shared);
+            }
+        }
+        tell("nodes".into(), (siblings.len() + 1).to_string());
+    }
+
+    /// Starts one more instance, and has its agent answer.
+    pub(super) fn start_one(&mut self, cx: &Context<'_>) -> Result<Box<dyn Instance>, NoStart> {
+        let mut instance = self.environment.start(cx, StartMode::Resident)?;
+        if let Err(no_reply) = greet(cx, instance.channel()) {
+            // Why it does not answer is what the reader needs.
+            let _ = instance.stop(cx);
+            return Err(no_reply);
+        }
+        Ok(instance)
+    }
+
+    /// Starts instances beside the first until there are so many `nodes`. An arm that cannot have them is an arm
+    /// all the same: then the reason is kept for the workloads that need them.
+    pub(super) fn start_siblings(&mut self, cx: &Context<'_>, nodes: u32) -> Result<(), Cancelled> {
+        let mut siblings: Vec<Box<dyn Instance>> = Vec::new();
+        let mut lacking = None;
+        while lacking.is_none() && whole_count(siblings.len() + 1) < nodes {
+            match self.start_one(cx) {
+                Ok(sibling) => siblings.push(sibling),
+                Err(no_start) => lacking = Some(no_start),
+            }
+        }
+        let Some(no_start) = lacking else {
+            self.siblings = Ok(siblings);
+            return Ok(());
+        };
+        let number = whole_count(siblings.len() + 2);
+        for sibling in siblings {
+            // A part of the nodes is of no use; `remove` comes back to what cannot be stopped.
+            let _ = sibling.stop(cx);
+        }
+        match no_start {
+            NoStart::Cancelled => Err(Cancelled),
+            NoStart::Trouble(trouble) => {
+                self.siblings = Err(Reason::NoEnvironment(format!(
+                    "{} beside the first instance: {}",
+                    node_name(number),
+                    trouble.why
+                )));
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes the instances beside the first, for whoever stops them.
+    fn take_siblings(&mut self) -> Vec<Box<dyn Instance>> {
+        std::mem::replace(&mut self.siblings, Err(not_started())).unwrap_or_default()
+    }
+
+    /// Stops the instances beside the first.
+    pub(super) fn stop_siblings(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+        stop_all(cx, self.take_siblings())
+    }
+
+    /// Takes the resident instance, after those beside it, for whoever stops them.
+    pub(super) fn leave(&mut self) -> Vec<Box<dyn Instance>> {
+        let mut instances = std::mem::take(&mut self.extra.instances);
+        instances.extend(self.take_siblings());
+        instances.extend(self.instance.take());
+        instances
+    }
+
+    /// Stops the resident instance and those beside it.
+    pub(super) fn stop(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+        stop_all(cx, self.leave())
+    }
+}
+
+/// Stops each of them; goes on after a failure and tells the first.
+pub(super) fn stop_all(
+    cx: &Context<'_>,
+    instances: Vec<Box<dyn Instance>>,
+) -> Result<(), EnvError> {
+    let stop = |first: Result<(), EnvError>, instance: Box<dyn Instance>| {
+        let stopped = instance.stop(cx);
+        first.and(stopped)
+    };
+    instances.into_iter().fold(Ok(()), stop)
+}
+
+fn not_started() -> Reason {
+    Reason::NoEnvironment("instances beside the first have not been started".into())
+}
+
+/// Stops an instance, if there is one.
+pub(super) fn stop(
+    cx: &Context<'_>,
+    instance: &mut Option<Box<dyn Instance>>,
+) -> Result<(), EnvError> {
+    match instance.take() {
+        Some(instance) => instance.stop(cx),
+        None => Ok(()),
+    }
+}
+
+/// Says hello, and refuses an agent that is none of those that this Tare brought; which of its probes can be cut into
+/// slices.
+pub(super) fn greet<'a>(
+    cx: &Context<'a>,
+    channel: &mut dyn Channel,
+) -> Result<(&'a AgentBinary, BTreeSet<String>), NoStart> {
+    let hello = Request::Hello { protocol: PROTOCOL };
+    match ask(cx, channel, &hello, CONTROL_LIMIT)? {
+        Reply::Hello {
+            protocol,
+            build,
+            slices,
+            ..
+        } => match cx.agents.greeted(protocol, &build) {
+            Ok(agent) => Ok((agent, slices.into_keys().collect())),
+            Err(why) => Err(Trouble { why, fix: None }.into()),
+        },
+        _ => Err(out_of_turn("hello")),
+    }
+}
+
+fn ask_facts(
+    cx: &Context<'_>,
+    channel: &mut dyn Channel,
+    workdir: String,
+    tools: &[ToolQuestion],
+) -> Result<Facts, NoStart> {
+    let request = Request::Facts {
+        paths: vec![String::from("/"), workdir],
+        tools: tools.to_vec(),
+    };
+    let limit = CONTROL_LIMIT + TOOL_LIMIT * u32::try_from(tools.len()).unwrap_or(u32::MAX);
+    match ask(cx, channel, &request, limit)? {
+        Reply::Facts { facts } => Ok(facts),
+        _ => Err(out_of_turn("what it sees")),
+    }
+}
+
+fn out_of_turn(question: &str) -> NoStart {
+    NoStart::Trouble(Trouble {
+        why: format!("its agent did not answer {question} but something else"),
+        fix: None,
+    })
+}
+
+/// The answer to a control request.
+fn ask(
+    cx: &Context<'_>,
+    channel: &mut dyn Channel,
+    request: &Request,
+    limit: Duration,
+) -> Result<Reply, NoStart> {
+    question::ask(cx, channel, request, limit).map_err(|no_answer| match no_answer {
+        NoAnswer::Cancelled => NoStart::Cancelled,
+        NoAnswer::Channel(error) => EnvError::from(error).into(),
+    })
+}
+
+/// All arms of a run and the peer on the host.
+pub(super) struct Testbed<'a> {
+    cx: Context<'a>,
+    pub(super) arms: Vec<Arm>,
+    /// The agent on the host that is the other end of two-ended workloads, if some need it.
+    pub(super) peer: Option<Arm>,
+}
+
+impl<'a> Testbed<'a> {
+    /// Configures every arm; touches nothing outside.
+    pub(super) fn new(
+        cx: &Context<'a>,
+        arms: &[ArmSpec],
+        needs: Needs,
+        driver: &dyn Fn(&str) -> Option<&'static dyn Driver>,
+        wanted: &Wanted,
+        tools: &[ToolQuestion],
+    ) -> Result<Self, RunError> {
+        let configured = |spec: &ArmSpec| {
+            let driver = driver(&spec.driver).ok_or_else(|| RunError::UnknownDriver {
+                arm: spec.id.clone(),
+                driver: spec.driver.escape_debug().to_string(),
+            })?;
+            let mut environment =
+                driver
+                    .configure(spec.id.clone(), &spec.settings)
+                    .map_err(|source| RunError::Settings {
+                        arm: spec.id.clone(),
+                        source,
+                    })?;
+            environment.provide(wanted);
+            if let Some(program) = &spec.change.program {
+                environment.provide(&Wanted {
+                    programs: vec![program.clone()],
+                    ..Wanted::default()
+                });
+            }
+            let is_peer = spec.id.as_str() == PEER;
+            let nodes = if is_peer { 1 } else { needs.nodes.max(1) };
+            if nodes > 1 {
+                environment.gather(nodes);
+            }
+            Ok::<Arm, RunError>(Arm {
+                spec: spec.clone(),
+                driver,
+                environment,
+                instance: None,
+                siblings: Err(not_started()),
+                nodes: if needs.is_cold { 1 } else { nodes },
+                tools: tools.to_vec(),
+                extra: Extra::new(if spec.id.as_str() == PEER || needs.is_cold {
+                    0
+                } else {
+                    needs.extra
+                }),
+                passing: None,
+                out: None,
+                cuts: BTreeSet::new(),
+                losses: 0,
+                is_touched: false,
+            })
+        };
+        let arms = arms.iter().map(configured).collect::<Result<_, _>>()?;
+        let peer = needs
+            .peer
+            .then(|| {
+                let id = ArmId::new(PEER).expect("a plain word is a name");
+                configured(&ArmSpec::new(id, "host", Params::new()))
+            })
+            .transpose()?;
+        Ok(Self {
+            cx: *cx,
+            arms,
+            peer,
+        })
+    }
+
+    /// Finds out which arms can be used here.
+    pub(super) fn detect(&mut self) {
+        let mut known = BTreeMap::new();
+        for arm in self.arms.iter_mut().chain(self.peer.as_mut()) {
+            arm.detect(&self.cx, &mut known);
+        }
+    }
+
+    /// Prepares those that can be used. `false` after Ctrl-C.
+    pub(super) fn prepare(&mut self) -> bool {
+        let cx = self.cx;
+        for arm in self.arms.iter_mut().chain(self.peer.as_mut()) {
+            if cx.cancel.is_requested() {
+                return false;
+            }
+            if arm.is_usable() {
+                tell_starting(&cx, arm, "preparing");
+                arm.is_touched = true;
+                if let Err(error) = arm.environment.prepare(&cx) {
+                    arm.out = Some(error.into());
+                }
+            }
+        }
+        !cx.cancel.is_requested()
+    }
+
+    /// Stops every instance and removes every environment, the last first; says what could not be.
+    pub(super) fn close(&mut self) -> Vec<String> {
+        let cx = self.cx;
+        let mut trouble = Vec::new();
+        let mut arms: Vec<Arm> = self.arms.drain(..).chain(self.peer.take()).collect();
+        for arm in arms.iter_mut().rev().filter(|arm| arm.is_touched) {
+            let id = arm.spec.id.clone();
+            let mut attempt = |action: &mut dyn FnMut() -> Result<(), EnvError>| {
+                let problem = match catch_unwind(AssertUnwindSafe(action)) {
+                    Ok(Ok(())) => return,
+                    Ok(Err(error)) => error.to_string(),
+                    Err(_) => "its driver panicked".to_owned(),
+                };
+                trouble.push(format!("{id}: {problem}"));
+            };
+            attempt(&mut || stop(&cx, &mut arm.passing));
+            attempt(&mut || arm.stop_siblings(&cx));
+            attempt(&mut || arm.stop_extra(&cx));
+            attempt(&mut || stop(&cx, &mut arm.instance));
+            attempt(&mut || arm.environment.remove(&cx));
+        }
+        trouble
+    }
+}
+
+impl Drop for Testbed<'_> {
+    fn drop(&mut self) {
+        // Empty after `close`. Otherwise a panic is on its way, and there is nobody to tell.
+        let _ = self.close();
+    }
+}
+
+pub(super) fn tell_starting(cx: &Context<'_>, arm: &Arm, what: &'static str) {
+    cx.observer.event(&Event::Starting {
+        arm: arm.spec.id.to_string(),
+        what,
+    });
+}
