@@ -159,6 +159,9 @@ pub struct Seen {
     /// Regular files that any of them had open, by path; those that were removed meanwhile are left out.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub opened: BTreeSet<String>,
+    /// Those of them that were only read.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub read: BTreeSet<String>,
     /// The most bytes at once of the files in `/dev/shm` that any of them had open or mapped, also of those that
     /// were removed meanwhile.
     #[serde(default, skip_serializing_if = "is_nothing")]
@@ -177,7 +180,7 @@ pub struct Seen {
     /// The file that its first process executed, of several the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executed: Option<String>,
-    /// SHA-256 of the files of `mapped` that could be read, as hexadecimal digits.
+    /// SHA-256 of files of `mapped` and `read`, of those that are not large, as hexadecimal digits.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sha256: BTreeMap<String, String>,
 }

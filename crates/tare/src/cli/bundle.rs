@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use tare_model::dossier::{DOSSIER_VERSION, Dossier};
 use tare_model::{RunId, Study};
 
 use super::{Exit, Failed, output, recount};
 use crate::cx::files;
+use crate::cx::sha256;
 use crate::report;
 use crate::store::{Store, StoredRun};
 
@@ -56,7 +56,7 @@ pub(super) fn of_run(store: &Store, run: &RunId) -> Result<Vec<u8>, Failed> {
     entries.insert(3, (STORE, store.extract(&runs)?));
     let lines = entries.iter();
     let lines: Vec<String> = lines
-        .map(|(name, bytes)| format!("{}  {name}", hexadecimal(bytes)))
+        .map(|(name, bytes)| format!("{}  {name}", sha256(bytes)))
         .collect();
     let sums = lines.join("\n") + "\n";
     entries.push((SUMS, sums.into_bytes()));
@@ -100,16 +100,6 @@ fn of_study(study: &Study) -> Value {
 
 fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    Sha256::digest(bytes)
-        .iter()
-        .fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
 }
 
 /// The files of an archive, by name.
@@ -222,7 +212,7 @@ impl Bundle {
         };
         let checked = NAMES.into_iter().filter(|name| *name != SUMS);
         checked
-            .filter(|name| told(name).as_deref() != Some(&hexadecimal(self.entry(name))))
+            .filter(|name| told(name).as_deref() != Some(&sha256(self.entry(name))))
             .map(str::to_owned)
             .collect()
     }

@@ -315,7 +315,7 @@ fn written(target: &str, bytes: &[u8], folder: &Path) -> Result<PathBuf, FileErr
 }
 
 /// SHA-256 as hexadecimal digits.
-fn sha256(bytes: &[u8]) -> String {
+pub fn sha256(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     Sha256::digest(bytes)
         .iter()

@@ -34,7 +34,7 @@ pub mod stdin;
 pub mod turn_page;
 pub mod vars;
 
-pub use agent::{AgentBinary, AgentError, Agents};
+pub use agent::{AgentBinary, AgentError, Agents, sha256};
 pub(crate) use aside::aside;
 pub use cancel::Cancel;
 pub use clock::{Clock, SystemClock};

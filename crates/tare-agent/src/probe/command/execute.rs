@@ -375,6 +375,9 @@ fn not_started(program: &Path, error: &io::Error) -> ProbeError {
         io::ErrorKind::PermissionDenied => ProbeError::Unavailable(Reason::NeedsPrivilege(
             format!("the permission to execute `{program}`"),
         )),
+        io::ErrorKind::WouldBlock => ProbeError::Failed(Failure::Probe(format!(
+            "execute `{program}`: {error}: a limit of processes is reached (`--pids-limit`, `ulimit -u`), which counts the agent's, too"
+        ))),
         _ => ProbeError::Failed(Failure::Probe(format!("execute `{program}`: {error}"))),
     }
 }

@@ -34,6 +34,8 @@ const PROCESSES_LIMIT: usize = 64;
 const MAPPED_LIMIT: usize = 400;
 /// Files larger than this, bytes, are not hashed: reading them would take longer than most commands.
 const HASHED_LIMIT: u64 = 64 << 20;
+/// The same of files that are only read, of which there may be many.
+const READ_LIMIT: u64 = 1 << 20;
 /// More opened files than this are not told.
 const OPENED_LIMIT: usize = 400;
 /// Lines of the status that are kept.
@@ -72,7 +74,8 @@ impl Watch {
                 seen.watched_ns += step_ns;
                 seen.idle_ns += if is_idle { step_ns } else { 0 };
             }
-            seen.sha256 = hashed(&seen.mapped);
+            hash(&seen.mapped, HASHED_LIMIT, &mut seen.sha256);
+            hash(&seen.read, READ_LIMIT, &mut seen.sha256);
             seen
         });
         Self { is_over, thread }
@@ -119,7 +122,7 @@ fn look(process: u32, seen: &mut Seen) -> bool {
             seen.executed = Some(file.to_string_lossy().into_owned());
         }
         is_first = false;
-        opened(&folder, &mut seen.opened, &mut shared);
+        opened(&folder, seen, &mut shared);
         tied(&folder, status.get("SigCgt").copied(), &mut seen.ties);
         for thread in std::fs::read_dir(format!("{folder}/task"))
             .into_iter()
@@ -206,11 +209,16 @@ fn shared_maps(maps: &str, files: &mut Shared) {
     }
 }
 
-/// What the files hold, of those that are still there under their names.
-fn hashed(files: &BTreeSet<String>) -> BTreeMap<String, String> {
-    let is_short = |path: &Path| std::fs::metadata(path).is_ok_and(|it| it.len() <= HASHED_LIMIT);
-    let short = files.iter().filter(|path| is_short(Path::new(path)));
-    by_name(short.filter_map(|path| Some((path.clone(), sha256(Path::new(path)).ok()?))))
+/// What the files hold, of those that are still there under their names and no larger than `limit`.
+fn hash(files: &BTreeSet<String>, limit: u64, hashes: &mut BTreeMap<String, String>) {
+    for file in files {
+        let path = Path::new(file);
+        if std::fs::metadata(path).is_ok_and(|it| it.len() <= limit)
+            && let Ok(digits) = sha256(path)
+        {
+            hashes.insert(file.clone(), digits);
+        }
+    }
 }
 
 /// The files that are mapped as code (proc_pid_maps(5)).
@@ -238,7 +246,7 @@ fn inode(_: &std::fs::Metadata) -> u64 {
 
 /// The regular files that a process has open; the kernel's own are none, and those that are gone cannot be named.
 /// Of shared memory it is the bytes that count, and nobody's name.
-fn opened(process: &str, files: &mut BTreeSet<String>, shared: &mut Shared) {
+fn opened(process: &str, seen: &mut Seen, shared: &mut Shared) {
     let descriptors = std::fs::read_dir(format!("{process}/fd"));
     for descriptor in descriptors.into_iter().flatten().flatten() {
         let link = descriptor.path();
@@ -251,19 +259,35 @@ fn opened(process: &str, files: &mut BTreeSet<String>, shared: &mut Shared) {
         let is_kernels = ["/proc/", "/sys/"]
             .iter()
             .any(|root| path.starts_with(root));
-        let is_regular = || std::fs::metadata(&link).is_ok_and(|it| it.is_file());
-        if let (true, Ok(it)) = (path.starts_with(SHARED), std::fs::metadata(&link)) {
-            let bytes = shared.entry(inode(&it)).or_default();
-            *bytes = (*bytes).max(it.len());
+        if is_kernels {
+            continue;
         }
-        if !is_kernels
-            && !path.ends_with(" (deleted)")
-            && files.len() < OPENED_LIMIT
-            && is_regular()
-        {
-            files.insert(path.to_owned());
+        let Ok(file) = std::fs::metadata(&link) else {
+            continue;
+        };
+        if path.starts_with(SHARED) {
+            let bytes = shared.entry(inode(&file)).or_default();
+            *bytes = (*bytes).max(file.len());
+        }
+        if path.ends_with(" (deleted)") || seen.opened.len() >= OPENED_LIMIT || !file.is_file() {
+            continue;
+        }
+        let number = link.file_name().unwrap_or_default().to_string_lossy();
+        let is_known = !seen.opened.insert(path.to_owned());
+        if !is_only_read(&format!("{process}/fdinfo/{number}")) {
+            seen.read.remove(path);
+        } else if !is_known {
+            seen.read.insert(path.to_owned());
         }
     }
+}
+
+/// Whether a descriptor is for reading alone (proc_pid_fdinfo(5): the flags of open(2), in octal digits).
+fn is_only_read(descriptor: &str) -> bool {
+    let told = std::fs::read_to_string(descriptor).unwrap_or_default();
+    let flags = told.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok());
+    flags.is_some_and(|flags| flags & libc::O_ACCMODE == libc::O_RDONLY)
 }
 
 #[cfg(test)]
@@ -279,16 +303,23 @@ mod tests {
         let files = [&kept, &gone].map(|path| std::fs::File::create(path).unwrap());
         let special = std::fs::File::open("/dev/null").unwrap();
         std::fs::remove_file(&gone).unwrap();
-        let mut seen = BTreeSet::new();
+        let mut seen = Seen::default();
         opened("/proc/self", &mut seen, &mut Shared::new());
+        let kept = kept.to_str().unwrap();
+        assert!(seen.opened.contains(kept), "{seen:?}");
+        let names = || seen.opened.iter();
+        assert!(!names().any(|path| path.contains("gone") || path == "/dev/null"));
+        assert!(!seen.read.contains(kept), "it may be written to");
         drop((files, special));
+        // What was once open for writing is not taken for a file that is read; one that never was is.
+        let once = std::fs::File::open(kept).unwrap();
+        opened("/proc/self", &mut seen, &mut Shared::new());
+        assert!(!seen.read.contains(kept));
+        let mut anew = Seen::default();
+        opened("/proc/self", &mut anew, &mut Shared::new());
+        assert!(anew.read.contains(kept), "{anew:?}");
+        drop(once);
         std::fs::remove_dir_all(&folder).unwrap();
-        assert!(seen.contains(kept.to_str().unwrap()), "{seen:?}");
-        assert!(
-            !seen
-                .iter()
-                .any(|path| path.contains("gone") || path == "/dev/null")
-        );
     }
 
     #[cfg(target_os = "linux")]
@@ -301,7 +332,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         file.set_len(3 << 20).unwrap();
         let mut shared = Shared::new();
-        opened("/proc/self", &mut BTreeSet::new(), &mut shared);
+        opened("/proc/self", &mut Seen::default(), &mut shared);
         let inode = inode(&file.metadata().unwrap());
         assert_eq!(shared[&inode], 3 << 20);
         // The same file, mapped as well, and another that is mapped alone.
@@ -324,7 +355,8 @@ mod tests {
         for (name, bytes) in [("a", "one"), ("b", "one"), ("c", "two")] {
             std::fs::write(path(name), bytes).unwrap();
         }
-        let hashes = hashed(&["a", "b", "c", "gone"].map(path).into());
+        let mut hashes = BTreeMap::new();
+        hash(&["a", "b", "c", "gone"].map(path).into(), 3, &mut hashes);
         std::fs::remove_dir_all(&folder).unwrap();
         assert_eq!(hashes.len(), 3);
         assert_eq!(hashes[&path("a")], hashes[&path("b")]);

@@ -2,13 +2,17 @@
 //!
 //! What it cannot see: a command that prints something else each time; it is compared with the first in which it works.
 
+use std::path::Path;
+
 use super::super::{Exit, Failed};
 use super::alone;
-use crate::cx::Context;
+use crate::cx::files::{self, Kind};
+use crate::cx::{Context, sha256};
 use crate::env::own::{Bare, Own, Wish};
 use crate::env::{self, Driver};
 use crate::why::observed::Inside;
-use crate::why::own::{Asks, baseline};
+use crate::why::own::Asks;
+use crate::why::own::baseline::{self, Here};
 use crate::why::{self, Ask, Base, First, Trouble};
 
 /// How the command is inside alone, beside what it is compared with, and on both sides.
@@ -103,12 +107,15 @@ impl Baselines<'_> {
             // The program is seen behind its entry, as in the container.
             let asks = baseline::host(self.own, &whole);
             why = match self.tried(ask, &asks, false)? {
-                Ok(first) => match baseline::other_bytes(&first.host, &first.env) {
-                    None => return self.same_bytes(ask, (asks, first), less).map(Ok),
-                    Some(words) => {
-                        userland = Some(asks.base);
-                        words
-                    }
+                Ok(first) => match baseline::other_reads(&first.env, here) {
+                    Some(words) => words,
+                    None => match baseline::other_bytes(&first.host, &first.env) {
+                        None => return self.same_bytes(ask, (asks, first), less).map(Ok),
+                        Some(words) => {
+                            userland = Some(asks.base);
+                            words
+                        }
+                    },
                 },
                 Err(words) => format!("on the host's files {words}"),
             };
@@ -184,6 +191,27 @@ impl Baselines<'_> {
                 Ok(Err(words))
             }
         }
+    }
+}
+
+/// Files as large as this, bytes, have no digest.
+const LARGE: u64 = 64 << 20;
+
+/// What this machine has under a path; the bytes are compared where they were in the container.
+fn here(path: &Path, digest: Option<&str>) -> Here {
+    let Ok(path) = files::canonical(path) else {
+        return Here::Absent;
+    };
+    match (files::kind(&path), digest) {
+        (Ok(Kind::File { .. }), None) => Here::Same,
+        // What is large here is not what is small there.
+        (Ok(Kind::File { length, .. }), Some(_)) if length > LARGE => Here::Other,
+        (Ok(Kind::File { .. }), Some(digest)) => match files::read(&path) {
+            Ok(bytes) if sha256(&bytes) == digest => Here::Same,
+            Ok(_) => Here::Other,
+            Err(_) => Here::Absent,
+        },
+        _ => Here::Absent,
     }
 }
 

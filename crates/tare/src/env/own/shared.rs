@@ -29,6 +29,10 @@ pub(in crate::env) enum Copy {
     Overlay,
 }
 
+/// How many processes and threads of ours are in a copy while its command runs: the agent, the worker, and what looks
+/// at the command.
+const OUR_PROCESSES: i64 = 3;
+
 /// What is known of the shares of a configuration.
 #[derive(Clone, Copy)]
 pub(in crate::env) struct Policy<'a> {
@@ -46,6 +50,7 @@ pub(in crate::env) fn beside(body: &Value, policy: Policy<'_>, told: &mut Vec<St
     names_and_labels(&mut body, told);
     ports(&mut body, told);
     let host = &mut body["HostConfig"];
+    processes(host, told);
     if policy.shares != Shares::Shared {
         reach::disks(host, policy.machine, told);
     }
@@ -253,6 +258,17 @@ fn names_and_labels(body: &mut Value, told: &mut Vec<String>) {
     if had_names {
         told.push("its names and addresses in networks stay the original's".to_owned());
     }
+}
+
+/// A limit of processes counts ours, too: it is raised by them, so that the command may have as many as in the original.
+fn processes(host: &mut Value, told: &mut Vec<String>) {
+    let Some(limit) = host["PidsLimit"].as_i64().filter(|limit| *limit > 0) else {
+        return;
+    };
+    host["PidsLimit"] = json!(limit.saturating_add(OUR_PROCESSES));
+    told.push(format!(
+        "`--pids-limit {limit}` is raised by {OUR_PROCESSES}, for processes and threads of Tare's own beside the command"
+    ));
 }
 
 /// Published ports get numbers of the engine's choice, on this machine's own address.

@@ -4,7 +4,9 @@
 //! bare process; else the same image as a plain container, without any difference, or with those that the program may
 //! need. Each is tried, and the first counts in which the command prints what it prints in the container.
 //! Pure: what was seen comes in.
-//! What it cannot see: files that the command reads and that are not mapped, such as the text of a script.
+//! What it cannot see: files that the command reads too briefly to be caught at it, or finds on the host alone.
+
+use std::path::Path;
 
 use tare_model::command::Seen;
 use tare_model::{CommandChange, fact};
@@ -16,6 +18,38 @@ use crate::env::own::{self, Bare, Difference, Own};
 
 /// So many files are named at most.
 const NAMED_MOST: usize = 3;
+
+/// Files that C libraries read for every program, and that engines write for each container.
+const EVERYBODYS: [&str; 17] = [
+    "/dev",
+    "/etc/gai.conf",
+    "/etc/group",
+    "/etc/host.conf",
+    "/etc/hostname",
+    "/etc/hosts",
+    "/etc/ld.so.cache",
+    "/etc/localtime",
+    "/etc/nsswitch.conf",
+    "/etc/passwd",
+    "/etc/protocols",
+    "/etc/resolv.conf",
+    "/etc/services",
+    "/run",
+    "/usr/lib/locale",
+    "/usr/share/locale",
+    "/usr/share/zoneinfo",
+];
+
+/// A file as it is on this machine, beside what is known of one of the same path in a container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Here {
+    /// As far as can be seen.
+    Same,
+    /// Other bytes, or another number of them.
+    Other,
+    /// It is not there, or not to be read.
+    Absent,
+}
 
 /// What of the command goes with these differences.
 fn change(own: &Own, ids: &[String]) -> CommandChange {
@@ -197,6 +231,32 @@ pub fn other_bytes(one: &Observed, other: &Observed) -> Option<String> {
     ))
 }
 
+/// What the command reads in the container and would not find on this machine as it is there, in words: then the host's
+/// program does other work. `here` looks at a path, given its digest in the container if that is known.
+pub fn other_reads(
+    inside: &Observed,
+    here: impl Fn(&Path, Option<&str>) -> Here,
+) -> Option<String> {
+    let seen = inside.report.seen.as_ref()?;
+    let is_everybodys = |path: &Path| EVERYBODYS.iter().any(|it| path.starts_with(it));
+    seen.read.iter().find_map(|name| {
+        let path = Path::new(name);
+        if is_everybodys(path) || seen.mapped.contains(name) {
+            return None;
+        }
+        let shown = name.escape_debug();
+        match here(path, seen.sha256.get(name).map(String::as_str)) {
+            Here::Same => None,
+            Here::Other => Some(format!(
+                "the command reads `{shown}`, which is other bytes on the host"
+            )),
+            Here::Absent => Some(format!(
+                "the command reads `{shown}`, which the host does not have"
+            )),
+        }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::super::studies::tests::first;
@@ -246,6 +306,33 @@ mod tests {
         let mut unseen = image.clone();
         unseen.report.seen = None;
         assert!(other_bytes(&unseen, &image).is_some());
+    }
+
+    #[test]
+    fn a_file_that_the_host_has_not_or_otherwise_makes_the_work_another() {
+        let mut inside = look(&[("/bin/work", "1")]);
+        let seen = inside.report.seen.as_mut().unwrap();
+        let read = [
+            "/app/data",
+            "/bin/work",
+            "/etc/passwd",
+            "/usr/lib/locale/C/x",
+        ];
+        seen.read = read.map(str::to_owned).into();
+        seen.sha256.insert("/app/data".to_owned(), "aa".to_owned());
+        let reads = |found: Here| {
+            other_reads(&inside, |path, digest| {
+                assert_eq!((path, digest), (Path::new("/app/data"), Some("aa")));
+                found
+            })
+        };
+        assert_eq!(reads(Here::Same), None);
+        assert!(
+            reads(Here::Other)
+                .unwrap()
+                .contains("`/app/data`, which is other")
+        );
+        assert!(reads(Here::Absent).unwrap().contains("does not have"));
     }
 
     #[test]

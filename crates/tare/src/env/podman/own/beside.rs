@@ -55,6 +55,7 @@ fn body_of(units: &[Unit]) -> Json {
             "Devices": devices, "DeviceCgroupRules": of("device-cgroup-rule"),
             "Privileged": has("privileged"), "PidMode": mode("pid"), "IpcMode": mode("ipc"),
             "UTSMode": mode("uts"), "NetworkMode": mode("network"),
+            "PidsLimit": of("pids-limit").first().and_then(|text| text.parse::<i64>().ok()),
         }
     })
 }
@@ -103,6 +104,11 @@ pub(super) fn beside(units: &[Unit], policy: Policy<'_>, told: &mut Vec<String>)
         .cloned()
         .collect();
     let host = &changed["HostConfig"];
+    let pids = host["PidsLimit"].as_i64();
+    let limits = left.iter_mut().filter(|unit| unit.flag == "pids-limit");
+    for (unit, pids) in limits.zip(pids) {
+        *unit = Unit::new("pids-limit", pids.to_string());
+    }
     let texts = |name: &str| -> Vec<String> {
         let list = host[name].as_array().into_iter().flatten();
         list.filter_map(Json::as_str).map(str::to_owned).collect()
