@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use tare_model::cluster::{ClusterView, HOSTFILE, HOSTFILE_NAME};
@@ -117,8 +117,11 @@ pub(super) fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> 
         .spawn()
         .map_err(|error| not_started(&program, &error))?;
     #[cfg(unix)]
-    let watch = call.observe.then(|| Watch::start(child.id()));
+    let watch = call.observe.then(|| Watch::start(child.id())).transpose();
+    #[cfg(unix)]
+    let watch = watch.map_err(|error| no_thread(&error))?;
     let streams = Streams::of(&mut child, call.stdin.as_deref());
+    let streams = streams.map_err(|error| no_thread(&error))?;
     if let (Some(transport), Some(port)) = (call.listens, port) {
         let place = (transport, own, port);
         if let Err(why) = wait_until_it_listens(&mut child, place, begin) {
@@ -375,10 +378,26 @@ fn not_started(program: &Path, error: &io::Error) -> ProbeError {
         io::ErrorKind::PermissionDenied => ProbeError::Unavailable(Reason::NeedsPrivilege(
             format!("the permission to execute `{program}`"),
         )),
-        io::ErrorKind::WouldBlock => ProbeError::Failed(Failure::Probe(format!(
-            "execute `{program}`: {error}: a limit of processes is reached (`--pids-limit`, `ulimit -u`), which counts the agent's, too"
+        kind => ProbeError::Failed(Failure::Probe(format!(
+            "execute `{program}`: {error}{}",
+            of_limit(kind)
         ))),
-        _ => ProbeError::Failed(Failure::Probe(format!("execute `{program}`: {error}"))),
+    }
+}
+
+fn no_thread(error: &io::Error) -> ProbeError {
+    ProbeError::Failed(Failure::Probe(format!(
+        "start a thread beside the program: {error}{}",
+        of_limit(error.kind())
+    )))
+}
+
+/// What is behind a process or thread that cannot be had for now.
+fn of_limit(kind: io::ErrorKind) -> &'static str {
+    if kind == io::ErrorKind::WouldBlock {
+        "; a limit of processes is reached (`--pids-limit`, `ulimit -u`), which counts the agent's five, too"
+    } else {
+        ""
     }
 }
 
@@ -396,16 +415,17 @@ struct Streams {
 }
 
 impl Streams {
-    fn of(child: &mut Child, stdin: Option<&str>) -> Self {
+    fn of(child: &mut Child, stdin: Option<&str>) -> io::Result<Self> {
         if let (Some(mut pipe), Some(text)) = (child.stdin.take(), stdin) {
             let text = text.to_owned();
             // A program that does not read to the end closes the pipe, and that is its affair.
-            std::thread::spawn(move || pipe.write_all(text.as_bytes()));
+            Builder::new().spawn(move || pipe.write_all(text.as_bytes()))?;
         }
-        Self {
-            stdout: child.stdout.take().map(|pipe| keep(pipe, STDOUT_LIMIT)),
-            stderr: child.stderr.take().map(|pipe| keep(pipe, STDERR_LIMIT)),
-        }
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        Ok(Self {
+            stdout: stdout.map(|pipe| keep(pipe, STDOUT_LIMIT)).transpose()?,
+            stderr: stderr.map(|pipe| keep(pipe, STDERR_LIMIT)).transpose()?,
+        })
     }
 
     fn finish(self) -> (Kept, Kept) {
@@ -419,8 +439,8 @@ impl Streams {
 }
 
 /// Reads a stream to its end and keeps the beginning.
-fn keep(mut pipe: impl Read + Send + 'static, limit: usize) -> JoinHandle<Kept> {
-    std::thread::spawn(move || {
+fn keep(mut pipe: impl Read + Send + 'static, limit: usize) -> io::Result<JoinHandle<Kept>> {
+    Builder::new().spawn(move || {
         let mut kept = Kept::default();
         let mut buffer = vec![0u8; 64 << 10];
         loop {

@@ -8,10 +8,11 @@
 //! there is no `/proc`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use tare_model::command::{Seen, Tie};
@@ -55,10 +56,10 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn start(process: u32) -> Self {
+    pub(super) fn start(process: u32) -> io::Result<Self> {
         let is_over = Arc::new(AtomicBool::new(false));
         let flag = is_over.clone();
-        let thread = std::thread::spawn(move || {
+        let thread = Builder::new().spawn(move || {
             let mut seen = Seen::default();
             let mut looks = 0;
             while !flag.load(Ordering::Relaxed) {
@@ -77,8 +78,8 @@ impl Watch {
             hash(&seen.mapped, HASHED_LIMIT, &mut seen.sha256);
             hash(&seen.read, READ_LIMIT, &mut seen.sha256);
             seen
-        });
-        Self { is_over, thread }
+        })?;
+        Ok(Self { is_over, thread })
     }
 
     /// Ends the thread; what it saw.

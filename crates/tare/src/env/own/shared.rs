@@ -29,9 +29,9 @@ pub(in crate::env) enum Copy {
     Overlay,
 }
 
-/// How many processes and threads of ours are in a copy while its command runs: the agent, the worker, and what looks
-/// at the command.
-const OUR_PROCESSES: i64 = 3;
+/// How many processes and threads of ours are in a copy while its command runs: the agent, the worker, and its threads
+/// that read the command's two streams and look at the command.
+const OUR_PROCESSES: i64 = 5;
 
 /// What is known of the shares of a configuration.
 #[derive(Clone, Copy)]

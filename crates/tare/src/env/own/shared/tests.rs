@@ -297,3 +297,19 @@ fn the_mounts_of_another_container_are_judged_like_its_own() {
     );
     assert_eq!(all["HostConfig"]["VolumesFrom"], json!(["proxy", "gone:z"]));
 }
+
+#[test]
+fn a_limit_of_processes_leaves_the_command_as_many_as_the_original_has() {
+    for (limit, expected) in [
+        (json!(20), json!(25)),
+        (json!(0), json!(0)),
+        (json!(-1), json!(-1)),
+        (Value::Null, Value::Null),
+    ] {
+        let mut told = Vec::new();
+        let body = json!({"HostConfig": {"PidsLimit": limit}});
+        let copy = beside(&body, policy(Shares::ReadOnly), &mut told);
+        assert_eq!(copy["HostConfig"]["PidsLimit"], expected);
+        assert_eq!(told.len(), usize::from(limit != expected), "{told:?}");
+    }
+}

@@ -210,6 +210,19 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_of_processes_has_room_for_ours() {
+        let policy = Policy {
+            shares: Shares::ReadOnly,
+            machine: &Fake,
+            copy: &|_| None,
+        };
+        let line = [Unit::new("pids-limit", "20"), Unit::new("cpus", "1")];
+        let left = beside(&line, policy, &mut Vec::new());
+        let words: Vec<String> = left.iter().map(Unit::word).collect();
+        assert_eq!(words, ["--pids-limit=25", "--cpus=1"]);
+    }
+
+    #[test]
     fn nothing_of_the_users_is_written_to_or_stood_in_for() {
         let given = units(&[
             ("name", "web"),
