@@ -437,9 +437,21 @@ fn answer(
     if measured.is_over() || !(asked.ladder || costs(&measured)) {
         return Ok(measured);
     }
-    if ask.own.is_some() {
-        return own::hunt(ask, first, runner, measured, asked.apply_check);
-    }
+    let measured = if ask.own.is_some() {
+        own::hunt(ask, first, runner, measured, asked.apply_check)?
+    } else {
+        rounds(ask, first, runner, measured)
+    };
+    // What seemed a cost may be open after more blocks: then the rest of the time is for both sides.
+    Ok(if costs(&measured) {
+        measured
+    } else {
+        closer(ask, first, runner, measured)
+    })
+}
+
+/// Tries suspects and steps, as far as the time goes.
+fn rounds(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Measured) -> Measured {
     let mut trials = conclude::suspects(&measured.data, &measured.dossier);
     loop {
         let data = &measured.data;
@@ -450,12 +462,12 @@ fn answer(
         };
         let left_ns = runner.left_ns(ask);
         let Some(round) = studies::round(ask, first, before, &trials, left_ns) else {
-            return Ok(measured);
+            return measured;
         };
         tell_round(&round, left_ns);
         measured = runner.more(&round.study, measured);
         if measured.is_over() || !round.is_open() {
-            return Ok(measured);
+            return measured;
         }
         trials = round.waiting;
     }

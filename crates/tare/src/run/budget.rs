@@ -98,12 +98,7 @@ impl Session<'_> {
         if block < TELLING_BLOCKS {
             return;
         }
-        let arms = self
-            .testbed
-            .arms
-            .iter()
-            .filter(|arm| arm.is_usable())
-            .count() as u64;
+        let arms = self.testbed.n_usable();
         let live: Vec<usize> = self.live_workloads(block).collect();
         let needs: Vec<(f64, Needed)> = live
             .iter()
@@ -133,12 +128,7 @@ impl Session<'_> {
         if block == 0 || block >= enough {
             return Ok(());
         }
-        let arms = self
-            .testbed
-            .arms
-            .iter()
-            .filter(|arm| arm.is_usable())
-            .count() as u64;
+        let arms = self.testbed.n_usable();
         let Some(left_ns) = self.budget_left_ns() else {
             return Ok(());
         };

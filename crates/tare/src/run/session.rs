@@ -507,12 +507,7 @@ impl<'a> Session<'a> {
             left += 1;
             left_ns += expected(trial.workload_index as usize);
         }
-        let n_arms = self
-            .testbed
-            .arms
-            .iter()
-            .filter(|arm| arm.is_usable())
-            .count() as u64;
+        let n_arms = self.testbed.n_usable();
         let n_blocks = u64::from(self.blocks_max().saturating_sub(trial.block + 1));
         for workload in self.live_workloads(trial.block + 1) {
             left += n_arms * n_blocks;

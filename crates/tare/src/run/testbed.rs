@@ -406,6 +406,11 @@ impl<'a> Testbed<'a> {
         })
     }
 
+    /// How many arms can be used.
+    pub(super) fn n_usable(&self) -> u64 {
+        self.arms.iter().filter(|arm| arm.is_usable()).count() as u64
+    }
+
     /// Finds out which arms can be used here.
     pub(super) fn detect(&mut self) {
         let mut known = BTreeMap::new();

@@ -29,6 +29,9 @@ pub(super) fn unexplained(env: &ArmSpec, has_ladder: bool) -> &'static str {
 /// Of a cost that is said to be explained whole, surely no more than so many percent are left.
 const SURELY_LEFT: f64 = 25.0;
 
+/// A share of the cost that is surely larger than this is most of it.
+const MOST_OF_IT: f64 = 0.5;
+
 /// Why the command costs more, as far as that was proved, and what that leaves.
 pub(super) fn because(
     findings: &[DossierFinding],
@@ -40,7 +43,9 @@ pub(super) fn because(
     let what = if let Some(finding) = is(Status::Confirmed) {
         format!("mostly because of {}", named(finding))
     } else if let Some(finding) = is(Status::Supported) {
-        format!("part of it because of {}", named(finding))
+        let least = finding.share.as_ref().map_or(0.0, |share| share.low);
+        let part = if least > MOST_OF_IT { "most" } else { "part" };
+        format!("{part} of it because of {}", named(finding))
     } else if let Some(finding) = is(Status::Undecided) {
         format!(
             "perhaps because of {}; it was tried, and that decided nothing",
@@ -345,6 +350,8 @@ mod tests {
     fn what_was_tried_and_decided_nothing_is_no_reason() {
         let told = |status| because(&[finding("a", status, "off-1", 0.2)], None, "");
         assert!(told(Status::Supported).starts_with("part of it because of a"));
+        let whole = finding("a", Status::Supported, "off-1", 0.9);
+        assert!(because(&[whole], None, "").starts_with("most of it because of a"));
         assert_eq!(
             told(Status::Undecided),
             "perhaps because of a; it was tried, and that decided nothing"

@@ -237,6 +237,7 @@ fn a_line_of_forty_flags_comes_back_out_of_the_arm() {
             "Mounts",
             "ConsoleSize",
             "ContainerIDFile",
+            "PidsLimit",
         ];
         let fields = expected["HostConfig"].as_object().unwrap();
         for (name, value) in fields {
@@ -257,6 +258,8 @@ fn a_line_of_forty_flags_comes_back_out_of_the_arm() {
             assert!(env.contains(text), "{text} is missing in {env:?}");
         }
         assert_eq!(arm["HostConfig"]["RestartPolicy"]["Name"], "no");
+        // With room for the agent beside the command.
+        assert_eq!(arm["HostConfig"]["PidsLimit"], 205);
         assert_eq!(arm["Config"]["Labels"]["a"], Value::Null);
     });
 }

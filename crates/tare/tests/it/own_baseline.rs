@@ -137,6 +137,28 @@ fn the_hosts_own_program_is_the_baseline_where_it_is_the_same_bytes() {
 }
 
 #[test]
+fn a_program_that_reads_other_files_on_the_host_is_compared_with_the_images_files() {
+    if !has_engine() || !is_root() {
+        return;
+    }
+    let place = Place::new("other-data");
+    let data = place.program();
+    place.put("/bin/cat");
+    let bench = Bench::with_programs("other-data", "ENV OF_IMAGE=1", &[&data, "sh"]);
+    place.put("/bin/true");
+    let product = Product::new();
+    let script = format!("exec 3< '{data}'; i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done");
+    let dossier = asked(&product, &bench, &[], &["sh", "-c", &script]);
+    let line = compared(&dossier);
+    let why = format!("the command reads `{data}`, which is other bytes on the host");
+    assert!(line.contains(&why), "{line}");
+    assert_eq!(baseline(&dossier)["id"], "image");
+    // The host's program does something else there: it is no step of the way either.
+    assert!(!line.contains("`userland`"), "{line}");
+    product.assert_nothing_left();
+}
+
+#[test]
 fn an_entry_that_takes_its_time_is_left_away_like_any_other_difference() {
     use std::os::unix::fs::PermissionsExt;
     if !has_engine() || !is_root() {

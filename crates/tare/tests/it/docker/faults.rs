@@ -20,7 +20,7 @@ use crate::product::is_root;
 
 use super::private_engine::{Engine, Network};
 use super::{LIMIT, ask, environment, foreign_agent, hello, null_trial, why_absent, world};
-use crate::world::{World, skip};
+use crate::world::{World, skip, wait_until};
 
 /// Set where a test's body runs in a child process of another test.
 const CHILD: &str = "TARE_TEST_CHILD";
@@ -231,6 +231,19 @@ fn an_engine_that_freezes_or_dies_is_an_error_in_bounded_time() {
         );
     };
     signal("-STOP");
+    // The signal is on its way, and each thread takes it when it may.
+    let threads = format!("/proc/{}/task", engine.pid().unwrap());
+    wait_until("every thread of the engine stands still", || {
+        let mut threads = std::fs::read_dir(&threads).unwrap();
+        threads.all(|thread| {
+            let status = thread.map(|it| std::fs::read_to_string(it.path().join("status")));
+            // One that has ended meanwhile does nothing more.
+            match status {
+                Ok(Ok(text)) => text.contains("State:\tT"),
+                ended => ended.is_ok(),
+            }
+        })
+    });
     instance
         .channel()
         .send(&Request::Hello { protocol: PROTOCOL })
