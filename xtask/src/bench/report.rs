@@ -23,24 +23,14 @@ const TRIALS_OF_PAGE: u32 = 100_000;
 const PAGE_BOUND: (f64, f64, f64) = (3.0, 2.0, 3.0);
 /// Fifty sizes in four arms: two hundred cells.
 const WIDE_STUDY: &str = r#"id = "wide"
-[design]
-trial = "5ms"
-blocks_min = 6
-blocks_max = 6
-[[arm]]
-id = "host"
-[[arm]]
-id = "one"
-driver = "host"
-[[arm]]
-id = "two"
-driver = "host"
-[[arm]]
-id = "three"
-driver = "host"
-[[arm]]
-id = "four"
-driver = "host"
+design = { trial = "5ms", blocks_min = 6, blocks_max = 6 }
+arm = [
+  { id = "host" },
+  { id = "one", driver = "host" },
+  { id = "two", driver = "host" },
+  { id = "three", driver = "host" },
+  { id = "four", driver = "host" },
+]
 [[workload]]
 id = "read-files"
 [workload.sweep]

@@ -123,7 +123,7 @@ impl Server<'_> {
             for index in 0..self.active.len() {
                 self.hear(index)?;
             }
-            self.give_up_late_ones();
+            Trial::end_late_ones(&mut self.active);
             self.report_ended()?;
             if ready.input && self.read_requests()? == Next::End {
                 return Ok(());
@@ -256,13 +256,6 @@ impl Server<'_> {
             }
         }
         Ok(())
-    }
-
-    fn give_up_late_ones(&mut self) {
-        let now = Instant::now();
-        for active in &mut self.active {
-            active.end_if_late(now);
-        }
     }
 
     /// Reports the trials whose workers are reaped; afterwards, when none is left, starts the next worker.

@@ -120,7 +120,7 @@ pub fn serve(
             Ok(false) => break Ok(()),
             Err(error) => break Err(error),
         }
-        server.give_up_late_ones();
+        Trial::end_late_ones(&mut server.active);
         if let Err(error) = server.report_ended() {
             break Err(error);
         }
@@ -260,13 +260,6 @@ impl Server<'_> {
         let active = Trial::begin(trial, limit_ns, takes_turns, worker);
         self.active.push(active);
         Ok(())
-    }
-
-    fn give_up_late_ones(&mut self) {
-        let now = Instant::now();
-        for active in &mut self.active {
-            active.end_if_late(now);
-        }
     }
 
     /// Reports the trials whose workers have ended and are reaped.

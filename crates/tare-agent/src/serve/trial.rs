@@ -80,10 +80,11 @@ impl<W: Worker> Trial<W> {
         }
     }
 
-    /// Kills the worker if it is over its limit at this moment.
-    pub(super) fn end_if_late(&mut self, now: Instant) {
-        if now >= self.deadline {
-            self.end(Killed::Limit);
+    /// Kills the workers that are over their limits at this moment.
+    pub(super) fn end_late_ones(all: &mut [Self]) {
+        let now = Instant::now();
+        for trial in all.iter_mut().filter(|trial| now >= trial.deadline) {
+            trial.end(Killed::Limit);
         }
     }
 

@@ -325,12 +325,12 @@ mod tests {
             first: (&host, reading(200.0)),
             twin: Some((&twin, reading(200.0))),
         };
-        let env = in_turn(base, (&arm, reading(220.0)), 0, BOTH);
-        let pair = Pair {
+        let pair_of = |base, typical| Pair {
             block: 0,
             base,
-            env,
+            env: in_turn(base, (&arm, reading(typical)), 0, BOTH),
         };
+        let pair = pair_of(base, 220.0);
         let d = pair.ln_ratio(Better::Lower, |reading| reading.typical);
         assert!((d.unwrap() - 1.1_f64.ln()).abs() < 1e-6);
         let rate = pair.ln_ratio(Better::Higher, |reading| reading.typical);
@@ -342,13 +342,7 @@ mod tests {
                 first: (first, reading(200.0)),
                 twin: Some((second, reading(200.0))),
             };
-            let env = in_turn(base, (&arm, reading(900.0)), 0, BOTH);
-            let pair = Pair {
-                block: 0,
-                base,
-                env,
-            };
-            let d = pair.ln_ratio(Better::Lower, |reading| reading.typical);
+            let d = pair_of(base, 900.0).ln_ratio(Better::Lower, |reading| reading.typical);
             assert!((d.unwrap() - 1.1_f64.ln()).abs() < 1e-6);
         }
         // Without slices on one side it is a trial like any other.

@@ -3,11 +3,17 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use tare_model::dossier::{DossierCell, Span};
+use tare_model::dossier::{Dossier, DossierCell, Span};
 use tare_model::{Better, Facts, Params, Summary, Value, Verdict};
 
 use super::entry::Entry;
 use super::{ArmEvidence, Case, Suspicion};
+
+/// The dossier of a real run of an earlier version, as the tests of reports vary it.
+pub(crate) fn stored() -> Dossier {
+    const STORED: &str = include_str!("../../../../fixtures/before/20261122-210539-1f5a.json");
+    serde_json::from_str(STORED).unwrap()
+}
 
 /// A cell of this metric with this cost ratio; material from 5 % on. Its workload is the metric's first word.
 ///

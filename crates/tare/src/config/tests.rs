@@ -195,22 +195,16 @@ fn a_budget_is_what_ends_a_study_unless_blocks_are_counted() {
     assert!(longer(Some(1_000_000_000), None).0 >= 16);
 }
 
-const WITH_PUBLICATION: &str = r#"
+/// A study of two arms with a publication that makes one claim.
+pub(super) const WITH_PUBLICATION: &str = r#"
 id = "s"
-[[arm]]
-id = "host"
-[[arm]]
-id = "container"
-[[workload]]
-id = "integer"
+arm = [{ id = "host" }, { id = "container" }]
+workload = [{ id = "integer" }]
 [publication]
 title = "t"
 where = "w"
 machine = "m"
-[[publication.quantity]]
-name = "compute"
-label = "Computing"
-metric = "cpu.integer.time"
+quantity = [{ name = "compute", label = "Computing", metric = "cpu.integer.time" }]
 [[publication.claim]]
 id = "c"
 published = "p"

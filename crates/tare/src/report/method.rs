@@ -379,11 +379,11 @@ fn outcome(decided: &Decided, dossier: &Dossier) -> (CheckResult, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cause::composed;
 
     #[test]
     fn every_sentence_rests_on_works_that_are_listed() {
-        let text = include_str!("../../../../fixtures/before/20261122-210539-1f5a.json");
-        let dossier: Dossier = serde_json::from_str(text).unwrap();
+        let dossier = composed::stored();
         let told = sentences(&dossier);
         for key in told.iter().flat_map(|(_, keys)| *keys) {
             assert!(REFERENCES.iter().any(|it| it.key == *key), "{key}");
@@ -396,8 +396,7 @@ mod tests {
 
     #[test]
     fn every_item_of_the_dossiers_checklist_decides_a_rule() {
-        let text = include_str!("../../../../fixtures/before/20261122-210539-1f5a.json");
-        let dossier: Dossier = serde_json::from_str(text).unwrap();
+        let dossier = composed::stored();
         for item in &dossier.checklist {
             let decides = RULES.iter().any(|(_, _, decided)| match decided {
                 By(items) => items.contains(&item.id.as_str()),

@@ -57,15 +57,12 @@ pub(in crate::report) fn tenths(cell: &DossierCell) -> Vec<Tenth> {
 
 #[cfg(test)]
 mod tests {
-    use tare_model::dossier::Dossier;
-
     use super::*;
+    use crate::cause::composed;
 
     #[test]
     fn one_copys_own_readings_are_set_beside_the_arms_own() {
-        let text = include_str!("../../../../fixtures/before/20261122-210539-1f5a.json");
-        let dossier: Dossier = serde_json::from_str(text).unwrap();
-        let mut cell = dossier.cells[0].clone();
+        let mut cell = composed::stored().cells.swap_remove(0);
         cell.blocks = (0..20)
             .map(|block| DossierBlock {
                 block,

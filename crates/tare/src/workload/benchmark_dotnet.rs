@@ -25,9 +25,8 @@ metrics! {
     TIME = "dotnet.operation.time", Nanosecond, Lower, Compute: "Time of one operation of the benchmark, averaged by BenchmarkDotNet over one iteration, warm-ups, outliers and the loop's own cost left out.";
 }
 
-/// The registered workload.
 #[derive(Debug)]
-pub struct BenchmarkDotnet;
+pub(super) struct BenchmarkDotnet;
 
 impl Workload for BenchmarkDotnet {
     declared! {

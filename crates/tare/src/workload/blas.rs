@@ -21,7 +21,7 @@ use super::{
 
 /// A workload around NumPy's linear algebra.
 #[derive(Debug)]
-pub struct Blas {
+pub(super) struct Blas {
     pub(super) declared: Declared,
     /// The program, beside the interpreter.
     pub(super) script: &'static str,

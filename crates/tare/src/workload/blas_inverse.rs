@@ -27,8 +27,7 @@ metrics! {
     ALL = "blas.inversions.time", Nanosecond, Lower, Compute: "Time of all inversions of a trial together, the pauses among them left out.";
 }
 
-/// The registered workload.
-pub static ENTRY: Blas = Blas {
+pub(super) static ENTRY: Blas = Blas {
     declared: Declared {
         id: "blas-inverse",
         about: "Inversions of a dense matrix by NumPy, with the BLAS library's own pool of threads.",

@@ -17,8 +17,7 @@ use super::blas::{self, Blas, PYTHON, THREADS};
 use super::command_output::sample;
 use super::declared::described;
 
-/// The registered workload.
-pub static ENTRY: Blas = Blas {
+pub(super) static ENTRY: Blas = Blas {
     declared: described! {
         "blas-matrices": "transposes, inverses, sums and products of several matrices by NumPy, with processors and memory used";
         params {

@@ -16,8 +16,7 @@ use super::blas::{self, Blas, PYTHON, THREADS};
 use super::command_output::sample;
 use super::declared::described;
 
-/// The registered workload.
-pub static ENTRY: Blas = Blas {
+pub(super) static ENTRY: Blas = Blas {
     declared: described! {
         "blas-together": "operations on matrices by NumPy, by several at once as threads of one interpreter or as processes";
         params {

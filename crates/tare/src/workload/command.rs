@@ -27,9 +27,8 @@ metrics! {
     PICKED_RATE = "command.run.picked-rate", Count, Higher, Compute: "The number that `pick` found in the command's output, for which larger is better.";
 }
 
-/// The registered workload.
 #[derive(Debug)]
-pub struct AnyCommand;
+pub(super) struct AnyCommand;
 
 impl Workload for AnyCommand {
     declared! {

@@ -17,7 +17,7 @@ const FORMAT: &str = "tare-pi/1";
 
 /// An estimate of π by a script.
 #[derive(Debug)]
-pub struct Pi {
+pub(super) struct Pi {
     pub(super) declared: Declared,
     /// The name that the script gets.
     pub(super) script: &'static str,

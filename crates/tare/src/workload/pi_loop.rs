@@ -8,8 +8,7 @@ use super::declared::described;
 use super::pi::Pi;
 use super::python_tool::PYTHON;
 
-/// The registered workload.
-pub static PI_LOOP: Pi = Pi {
+pub(super) static PI_LOOP: Pi = Pi {
     declared: described! {
         "pi-loop": "an estimate of π by random points in a Python loop";
         params {

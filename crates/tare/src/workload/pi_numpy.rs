@@ -8,8 +8,7 @@ use super::declared::described;
 use super::pi::Pi;
 use super::python_tool::PYTHON;
 
-/// The registered workload.
-pub static PI_NUMPY: Pi = Pi {
+pub(super) static PI_NUMPY: Pi = Pi {
     declared: described! {
         "pi-numpy": "an estimate of π by random points with NumPy";
         params {

@@ -51,7 +51,6 @@ impl Workload for ProbeWorkload {
 /// its metrics as rows of `metrics!`.
 macro_rules! probe {
     ($($described:tt)+) => {
-        /// The registered workload.
         pub(super) static ENTRY: $crate::workload::probe_output::ProbeWorkload =
             $crate::workload::probe_output::ProbeWorkload(
                 $crate::workload::declared::described! { $($described)+ },

@@ -23,9 +23,8 @@ metrics! {
     COUNT = "pyperf.statement.count", Count, Lower, Compute: "The whole number that the measured function returned, warm-ups left out.";
 }
 
-/// The registered workload.
 #[derive(Debug)]
-pub struct Pyperf;
+pub(super) struct Pyperf;
 
 impl Workload for Pyperf {
     declared! {

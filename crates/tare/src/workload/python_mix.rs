@@ -47,9 +47,8 @@ const SECTIONS: &[&str] = &[
     "closures",
 ];
 
-/// The registered workload.
 #[derive(Debug)]
-pub struct PythonMix;
+pub(super) struct PythonMix;
 
 impl Workload for PythonMix {
     declared! {

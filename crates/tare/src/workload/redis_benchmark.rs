@@ -48,9 +48,8 @@ const TESTS: &[&str] = &[
     "mset",
 ];
 
-/// The registered workload.
 #[derive(Debug)]
-pub struct RedisBenchmark;
+pub(super) struct RedisBenchmark;
 
 impl Workload for RedisBenchmark {
     declared! {

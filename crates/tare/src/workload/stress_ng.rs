@@ -31,9 +31,8 @@ metrics! {
         "Bogus operations per second of processor time, of a version before 0.14.02 or that does not say.";
 }
 
-/// The registered workload.
 #[derive(Debug)]
-pub struct StressNg;
+pub(super) struct StressNg;
 
 impl Workload for StressNg {
     declared! {

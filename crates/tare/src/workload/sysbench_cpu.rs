@@ -21,9 +21,8 @@ metrics! {
     TIME = "sysbench.cpu-event.time", Nanosecond, Lower, Compute: "Mean time of one search in one thread: the sum of all latencies divided by the number of events.";
 }
 
-/// The registered workload.
 #[derive(Debug)]
-pub struct SysbenchCpu;
+pub(super) struct SysbenchCpu;
 
 impl Workload for SysbenchCpu {
     declared! {

@@ -28,9 +28,8 @@ metrics! {
     TIME = "sysbench.file-operation.time", Nanosecond, Lower, Disk: "Mean time of one event (a read, a write, or a synchronisation) in one thread.";
 }
 
-/// The registered workload.
 #[derive(Debug)]
-pub struct SysbenchFileio;
+pub(super) struct SysbenchFileio;
 
 impl Workload for SysbenchFileio {
     declared! {

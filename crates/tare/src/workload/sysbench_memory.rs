@@ -26,9 +26,8 @@ metrics! {
         "Mean time of reading or writing one block in one thread: the sum of all latencies divided by the operations.";
 }
 
-/// The registered workload.
 #[derive(Debug)]
-pub struct SysbenchMemory;
+pub(super) struct SysbenchMemory;
 
 impl Workload for SysbenchMemory {
     declared! {

@@ -7,8 +7,7 @@ use tare_model::Path;
 use super::declared::described;
 use super::paired::PairedWorkload;
 
-/// The registered workload.
-pub static ENTRY: PairedWorkload = PairedWorkload {
+pub(super) static ENTRY: PairedWorkload = PairedWorkload {
     declared: described! {
         "tcp-connect": "opening and closing TCP connections one after another";
         "net.tcp.connect.time", Nanosecond, Lower, Network: "Making a socket, connecting, reading the first byte that the peer sends when it has accepted, and closing.";

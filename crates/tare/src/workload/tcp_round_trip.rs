@@ -7,8 +7,7 @@ use tare_model::Path;
 use super::declared::described;
 use super::paired::PairedWorkload;
 
-/// The registered workload.
-pub static ENTRY: PairedWorkload = PairedWorkload {
+pub(super) static ENTRY: PairedWorkload = PairedWorkload {
     declared: described! {
         "tcp-round-trip": "a small message there and back over an open TCP connection";
         params {

@@ -8,8 +8,7 @@ use tare_model::Path;
 use super::declared::described;
 use super::paired::PairedWorkload;
 
-/// The registered workload.
-pub static ENTRY: PairedWorkload = PairedWorkload {
+pub(super) static ENTRY: PairedWorkload = PairedWorkload {
     declared: described! {
         "tcp-stream": "bytes through one TCP connection, as many as go";
         "net.tcp.throughput.rate", BytePerSecond, Higher, Network: "Bytes per second that the receiver read, by its own clock, of what the sender wrote 128 KiB at a time.";

@@ -8,8 +8,7 @@ use tare_model::Path;
 use super::declared::described;
 use super::paired::PairedWorkload;
 
-/// The registered workload.
-pub static ENTRY: PairedWorkload = PairedWorkload {
+pub(super) static ENTRY: PairedWorkload = PairedWorkload {
     declared: described! {
         "udp-round-trip": "a datagram there and back";
         params {

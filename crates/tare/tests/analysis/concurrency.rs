@@ -9,7 +9,7 @@ use tare_model::{
     Spread, Together, Verdict, WorkSpan, whole_part,
 };
 
-use super::generator::{Plan, completed, facts_of, find, of};
+use super::generator::{Plan, completed, facts_of, find, of, publication_of};
 
 /// A run with a series of instances.
 pub(crate) struct Crowd {
@@ -392,24 +392,11 @@ fn what_all_instances_take_together_is_that_of_each_times_their_number() {
     let of = |times: &str| {
         let publication = format!(
             r#"
-title = "t"
-where = "w"
-machine = "m"
-[[quantity]]
-name = "work"
-label = "Work"
-metric = "cpu.integer.time"
-{times}
-[[claim]]
-id = "grows"
-published = "It grows."
-at = "a place"
-rule = {{ kind = "growth", quantity = "work", arm = "box", instances = 4, at_least = 12.0, at_most = 20.0 }}
-[[claim]]
-id = "alike"
-published = "It is alike at any number."
-at = "a place"
-rule = {{ kind = "ratio", quantity = "work", to = "work", arm = "box", instances = 4, at_least = 0.9, at_most = 1.1 }}
+quantity = [{{ name = "work", label = "Work", metric = "cpu.integer.time", times = [{times}] }}]
+claim = [
+  {{ id = "grows", published = "It grows.", at = "a place", rule = {{ kind = "growth", quantity = "work", arm = "box", instances = 4, at_least = 12.0, at_most = 20.0 }} }},
+  {{ id = "alike", published = "It is alike at any number.", at = "a place", rule = {{ kind = "ratio", quantity = "work", to = "work", arm = "box", instances = 4, at_least = 0.9, at_most = 1.1 }} }},
+]
 [[table]]
 title = "T"
 rows = ["work"]
@@ -417,10 +404,10 @@ columns = [{{ label = "four", arm = "box", instances = 4 }}]
 "#
         );
         let mut run = Crowd::default().run();
-        run.head.study.publication = Some(toml::from_str(&publication).unwrap());
+        run.head.study.publication = Some(publication_of(&publication));
         analyze(&run, &find)
     };
-    let (each, all) = (of(""), of("times = [\"instances\"]"));
+    let (each, all) = (of(""), of("\"instances\""));
     let value = |dossier: &Dossier| {
         let tables = &dossier.publication.as_ref().unwrap().tables;
         tables[0].rows[0].values[0].here.unwrap().point

@@ -8,7 +8,7 @@ use tare_model::{ClaimVerdict, ProbeReport, Spread, Trial};
 use tare_stats::hodges_lehmann_paired;
 
 use super::concurrency::{Crowd, arm, point, records_of, together};
-use super::generator::{Plan, completed, find, of, rewrite};
+use super::generator::{Plan, completed, find, of, publication_of, rewrite};
 
 /// Changes the cost in every instance of the trials that `which` picks.
 fn times(run: &mut RunData, which: impl Fn(&Trial) -> bool, factor: impl Fn(&Trial) -> f64) {
@@ -127,21 +127,11 @@ fn a_page_calls_no_range_of_few_blocks_an_interval_of_95_per_cent() {
 fn claim(mut run: RunData, rule: &str) -> DossierClaim {
     let publication = format!(
         r#"
-title = "t"
-where = "w"
-machine = "m"
-[[quantity]]
-name = "work"
-label = "Work"
-metric = "cpu.integer.time"
-[[claim]]
-id = "it"
-published = "It is so."
-at = "a place"
-rule = {{ {rule}, quantity = "work", arm = "box", at_least = 0.5 }}
+quantity = [{{ name = "work", label = "Work", metric = "cpu.integer.time" }}]
+claim = [{{ id = "it", published = "It is so.", at = "a place", rule = {{ {rule}, quantity = "work", arm = "box", at_least = 0.5 }} }}]
 "#
     );
-    run.head.study.publication = Some(toml::from_str(&publication).unwrap());
+    run.head.study.publication = Some(publication_of(&publication));
     let mut dossier: Dossier = analyze(&run, &find);
     super::schema::assert_fits(&dossier);
     dossier.claims.remove(0)

@@ -12,8 +12,8 @@ use tare_model::dossier::{Dossier, DossierCell};
 use tare_model::study::A_PRIME;
 use tare_model::{
     ArmId, ArmSpec, Better, CellKey, Facts, MetricSpec, Outcome, Params, Path, ProbeCall,
-    ProbeReport, RawOutput, Recipe, RunId, Sample, Series, StoppedBy, Study, Trial, WorkloadId,
-    WorkloadSpec, metrics, whole_count,
+    ProbeReport, Publication, RawOutput, Recipe, RunId, Sample, Series, Sliced, StoppedBy, Study,
+    Trial, WorkloadId, WorkloadSpec, metrics, whole_count,
 };
 use tare_stats::Stream;
 
@@ -339,6 +339,27 @@ pub(crate) fn rewrite(
         change(&mut report);
         data.outcome = completed(&report);
     }
+}
+
+/// Has every trial of the run done its work in slices, in turn with the others of its block.
+pub(crate) fn take_turns(run: &mut RunData) {
+    rewrite(
+        run,
+        |_| true,
+        |report| {
+            report.sliced = Some(Sliced {
+                slice_ns: 1_000_000,
+                by_page: true,
+                cpu: Some(0),
+            });
+        },
+    );
+}
+
+/// A publication with these parts.
+pub(crate) fn publication_of(parts: &str) -> Publication {
+    let head = "title = \"t\"\nwhere = \"w\"\nmachine = \"m\"\n";
+    toml::from_str(&(head.to_owned() + parts)).unwrap()
 }
 
 /// Whether a trial is of this arm.

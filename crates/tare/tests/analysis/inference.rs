@@ -4,10 +4,10 @@ use tare::analyze::analyze;
 use tare::report::Made;
 use tare::report::terminal::{Style, brief, table};
 use tare_model::dossier::{Dossier, DossierDeviation};
-use tare_model::{Better, CheckResult, Deviation, Sliced, Trial, Verdict};
+use tare_model::{Better, CheckResult, Deviation, Trial, Verdict};
 
 use super::forms::made_of;
-use super::generator::{Effect, Plan, cell, find, has, of, rewrite};
+use super::generator::{Effect, Plan, cell, find, has, of, rewrite, take_turns};
 
 const INTEGER: &str = "cpu.integer.time";
 
@@ -163,17 +163,7 @@ fn arms_that_are_the_same_have_no_quantile_shift() {
             };
             let mut run = plan.run();
             if in_turn {
-                rewrite(
-                    &mut run,
-                    |_| true,
-                    |report| {
-                        report.sliced = Some(Sliced {
-                            slice_ns: 1_000_000,
-                            by_page: true,
-                            cpu: Some(0),
-                        });
-                    },
-                );
+                take_turns(&mut run);
             }
             let dossier = analyze(&run, &find);
             let found = cell(&dossier, "box", INTEGER);

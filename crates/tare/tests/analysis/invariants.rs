@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 use tare::analyze::{Analysis, RunData, TrialData, TrialRef, analyze};
 use tare_model::study::A_PRIME;
-use tare_model::{ArmId, Failure, Outcome, Sliced, whole_place};
+use tare_model::{ArmId, Failure, Outcome, whole_place};
 use tare_stats::Verdict;
 
-use super::generator::{Effect, Plan, cell, find, of, rewrite};
+use super::generator::{Effect, Plan, cell, find, of, take_turns};
 
 /// The same run with baseline and arm in each other's place.
 fn swapped(run: &RunData) -> RunData {
@@ -41,17 +41,7 @@ fn slices_are_dropped_also_where_an_arm_of_the_study_is_absent_or_fails() {
     let mut run = plan.run();
     run.head.arms[3].available = false;
     run.trials.retain(|data| !of("jail")(&data.trial));
-    rewrite(
-        &mut run,
-        |_| true,
-        |report| {
-            report.sliced = Some(Sliced {
-                slice_ns: 1_000_000,
-                by_page: true,
-                cpu: Some(0),
-            });
-        },
-    );
+    take_turns(&mut run);
     for data in run.trials.iter_mut().filter(|data| of("box")(&data.trial)) {
         if data.trial.block % 3 == 0 {
             data.outcome = Outcome::Failed(Failure::Killed { signal: 9 });

@@ -9,9 +9,10 @@ use tare::config::{Adjustments, built_in};
 use tare::report::Made;
 use tare::report::terminal::{Style, brief, table};
 use tare_model::dossier::Dossier;
-use tare_model::{NoCounterpart, Publication, RunId, Study};
+use tare_model::{NoCounterpart, RunId, Study};
 
 use super::forms::made_of;
+use super::generator::publication_of;
 
 /// The built-in studies with a publication.
 fn studies() -> Vec<Study> {
@@ -301,32 +302,13 @@ fn every_rule_is_held_against_the_published_numbers() {
 
 #[test]
 fn a_whole_file_is_a_line_times_all_lines_and_a_difference_says_its_direction() {
-    let publication: Publication = toml::from_str(
+    let publication = publication_of(
         r#"
-title = "t"
-where = "w"
-machine = "m"
-[[quantity]]
-name = "file"
-label = "A file"
-metric = "cpu.integer.time"
-times = ["lines", "files"]
-[[number]]
-printed = "150%"
-value = 1.5
-unit = "ratio"
-at = "table"
-quantity = "file"
-arm = "host"
-over = "docker"
-[[number]]
-printed = "3"
-value = 3.0
-unit = "ms"
-corrected = { value = 3.0, unit = "s", because = "the log says s" }
-at = "table"
-quantity = "file"
-arm = "docker"
+quantity = [{ name = "file", label = "A file", metric = "cpu.integer.time", times = ["lines", "files"] }]
+number = [
+  { printed = "150%", value = 1.5, unit = "ratio", at = "table", quantity = "file", arm = "host", over = "docker" },
+  { printed = "3", value = 3.0, unit = "ms", corrected = { value = 3.0, unit = "s", because = "the log says s" }, at = "table", quantity = "file", arm = "docker" },
+]
 [[table]]
 title = "T"
 rows = ["file"]
@@ -336,8 +318,7 @@ title = "D"
 rows = ["file"]
 columns = [{ label = "Docker over host", arm = "docker", over = "host" }]
 "#,
-    )
-    .unwrap();
+    );
     let dossier = |times: i64| {
         let mut run = super::generator::Plan::default()
             .workloads(["integer"])

@@ -42,12 +42,8 @@ fn a_bundle_is_replayed_elsewhere_bit_for_bit_and_a_changed_one_is_refused() {
     assert!(ended.stdout.contains("/cost/wall_s"), "{ended}");
 
     // Of a version that is not known here.
-    let later = forged(
-        &bundle,
-        "dossier.json",
-        b"\"dossier\": 1",
-        b"\"dossier\": 2",
-    );
+    let (version, next) = ("\"dossier\": 1", "\"dossier\": 2");
+    let later = forged(&bundle, "dossier.json", version, next);
     let ended = replay("later.tar", &later).expect(2);
     assert!(ended.stderr.contains("of version 2"), "{ended}");
     assert!(ended.hint().contains("newer"), "{ended}");
@@ -60,7 +56,8 @@ fn a_bundle_is_replayed_elsewhere_bit_for_bit_and_a_changed_one_is_refused() {
 }
 
 /// The archive with other bytes of the same length instead of these in one of its files, and with the checksum of that.
-fn forged(archive: &[u8], name: &str, old: &[u8], new: &[u8]) -> Vec<u8> {
+fn forged(archive: &[u8], name: &str, old: &str, new: &str) -> Vec<u8> {
+    let (old, new) = (old.as_bytes(), new.as_bytes());
     assert_eq!(old.len(), new.len());
     let before = sum_of(name, archive);
     let mut changed = archive.to_vec();
@@ -116,12 +113,7 @@ fn a_bundle_is_measured_again_and_its_costs_stand_beside_those_found_here() {
 
     // Whoever began it need not be asked, unless the bundle holds another study under its name.
     product.run(["run", "--again", "run.tar"]).expect(0);
-    let other = forged(
-        &bundle,
-        "store.db",
-        b"\"id\":\"getppid\"",
-        b"\"id\":\"integer\"",
-    );
+    let other = forged(&bundle, "store.db", "\"getppid\"", "\"integer\"");
     // What is to be read is then not what would be run, whatever is trusted.
     product.file("forged.tar", &other);
     for arguments in [
@@ -133,12 +125,7 @@ fn a_bundle_is_measured_again_and_its_costs_stand_beside_those_found_here() {
         assert!(refused.stderr.contains("`study.json`"), "{refused}");
         assert!(refused.stderr.contains("integer"), "{refused}");
     }
-    let both = forged(
-        &other,
-        "study.json",
-        b"\"id\": \"getppid\"",
-        b"\"id\": \"integer\"",
-    );
+    let both = forged(&other, "study.json", "\"getppid\"", "\"integer\"");
     product.file("forged.tar", &both);
     let refused = product.run(["run", "--again", "forged.tar"]).expect(2);
     assert!(refused.stderr.contains("was not begun here"), "{refused}");
@@ -157,9 +144,9 @@ fn what_lies_beside_the_raw_output_follows_from_it_too() {
     let told = product.run(["replay", "run.tar"]).expect(0);
     assert!(told.stdout.contains("`report.html`"), "{told}");
     for (name, old, new) in [
-        ("report.html", &b"Two"[..], &b"Ten"[..]),
-        ("versions.json", b"\"bundle\": 1", b"\"bundle\": 7"),
-        ("README.txt", b"for a browser", b"run it: sh -c"),
+        ("report.html", "Two", "Ten"),
+        ("versions.json", "\"bundle\": 1", "\"bundle\": 7"),
+        ("README.txt", "for a browser", "run it: sh -c"),
     ] {
         product.file("changed.tar", forged(&bundle, name, old, new));
         let ended = product.run(["replay", "changed.tar"]).expect(1);
@@ -168,8 +155,8 @@ fn what_lies_beside_the_raw_output_follows_from_it_too() {
     // Whatever another version makes of it: then that is not checked, and said.
     let by = format!("\"derived_by_tare\": \"{}\"", env!("CARGO_PKG_VERSION"));
     let other = by.replace('.', "9");
-    let older = forged(&bundle, "versions.json", by.as_bytes(), other.as_bytes());
-    let older = forged(&older, "report.html", b"Two", b"Ten");
+    let older = forged(&bundle, "versions.json", &by, &other);
+    let older = forged(&older, "report.html", "Two", "Ten");
     product.file("older.tar", older);
     let ended = product.run(["replay", "older.tar"]).expect(0);
     assert!(
@@ -206,42 +193,19 @@ fn what_is_no_file_of_a_bundle_is_not_taken_into_memory() {
         sparse.sparse[0].numbytes = *b"00000001000\0";
     }
     holes.set_cksum();
-    let block = [b'x'; 512];
-    for (what, archive) in [
-        ("holes", more(&mut holes, "tare/store.db", &block)),
-        (
-            "twice",
-            more(
-                &mut header(tar::EntryType::Regular, 4),
-                "tare/study.json",
-                b"text",
-            ),
-        ),
-        (
-            "another",
-            more(
-                &mut header(tar::EntryType::Regular, 4),
-                "tare/extra.bin",
-                b"text",
-            ),
-        ),
-        (
-            "folder",
-            more(
-                &mut header(tar::EntryType::Directory, 0),
-                "tare/store.db",
-                b"",
-            ),
-        ),
-        (
-            "link",
-            more(
-                &mut header(tar::EntryType::Symlink, 0),
-                "tare/store.db",
-                b"",
-            ),
-        ),
+    let (text, folder, link) = (
+        header(tar::EntryType::Regular, 4),
+        header(tar::EntryType::Directory, 0),
+        header(tar::EntryType::Symlink, 0),
+    );
+    for (what, mut header, path, bytes) in [
+        ("holes", holes, "tare/store.db", &[b'x'; 512][..]),
+        ("twice", text.clone(), "tare/study.json", b"text"),
+        ("another", text, "tare/extra.bin", b"text"),
+        ("folder", folder, "tare/store.db", b""),
+        ("link", link, "tare/store.db", b""),
     ] {
+        let archive = more(&mut header, path, bytes);
         product.file("odd.tar", archive);
         let ended = product.run(["replay", "odd.tar"]).expect(2);
         assert!(ended.stderr.contains("not a bundle"), "{what}: {ended}");

@@ -10,7 +10,7 @@ use tare::cx::Agents;
 use tare::env::docker::{DOCKER, Docker};
 use tare::env::{Availability, ChannelError, Driver, EnvError, Environment, Instance, StartMode};
 use tare_model::wire::Reply;
-use tare_model::{ArmId, Params, Reason, Value};
+use tare_model::{ArmId, Facts, Params, Reason, Value};
 
 use crate::contract::contract;
 pub(crate) use crate::talk::{
@@ -36,6 +36,14 @@ pub(crate) fn world(name: &str) -> Option<World> {
             skip("docker", &format!("no Docker engine answers ({why})"));
             None
         }
+    }
+}
+
+/// What the driver tells of the engine that answered for this world.
+pub(crate) fn engine_facts(world: &World) -> Facts {
+    match DOCKER.detect(&world.cx()) {
+        Availability::Ready(facts) => facts,
+        Availability::Absent { why, .. } => panic!("it was there a moment ago: {why}"),
     }
 }
 
@@ -289,9 +297,7 @@ fn what_the_engine_cannot_grant_is_refused_with_the_reason_and_leaves_nothing() 
     let Some(world) = world("privileged") else {
         return;
     };
-    let Availability::Ready(engine) = DOCKER.detect(&world.cx()) else {
-        panic!("it was there a moment ago");
-    };
+    let engine = engine_facts(&world);
     let settings = Params::new().with("privileged", true);
     let lacks = engine.get("engine.capabilities_missing");
     let Some(lacks) = lacks.filter(|names| !names.is_empty()) else {

@@ -15,13 +15,8 @@ use crate::world::skip;
 
 const STUDY: &str = r#"
 id = "elsewhere"
-[[arm]]
-id = "host"
-[[arm]]
-id = "docker"
-required = true
-[[workload]]
-id = "getppid"
+arm = [{ id = "host" }, { id = "docker", required = true }]
+workload = [{ id = "getppid" }]
 "#;
 
 /// Runs one block of the study with a command that may stand before Tare.

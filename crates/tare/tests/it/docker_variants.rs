@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use tare::config::{Adjustments, parse};
 use tare::env::docker::DOCKER;
-use tare::env::{Availability, Driver, EnvError, Instance, Published, PublishedAt, StartMode};
+use tare::env::{Availability, EnvError, Instance, Published, PublishedAt, StartMode};
 use tare_model::{Facts, Params, Reason, Value};
 
 use crate::docker::{
-    end, environment, hello, inner_facts, leftovers, of_engine, remove, with_instance, world,
+    end, engine_facts, environment, hello, inner_facts, leftovers, of_engine, remove,
+    with_instance, world,
 };
 use crate::world::World;
 
@@ -74,9 +75,7 @@ fn every_security_variant_is_what_was_asked_for() {
     let Some(world) = world("variants") else {
         return;
     };
-    let Availability::Ready(engine) = DOCKER.detect(&world.cx()) else {
-        panic!("it was there a moment ago");
-    };
+    let engine = engine_facts(&world);
     let lacks: Vec<Value> = fact(&engine, "engine.capabilities_missing")
         .split_whitespace()
         .map(Value::from)

@@ -169,12 +169,7 @@ fn what_fills_its_limit_of_processes_ends_with_its_launcher() {
 
 #[test]
 fn a_run_is_cleaned_or_gone_on_with_and_never_both_at_once() {
-    let product = Product::new();
-    let arguments = words("run --env host --workload getppid --blocks 20000");
-    let mut started = Product::start(product.command(arguments));
-    product.wait_for_trials(&mut started, 2);
-    started.signal("KILL", false);
-    started.wait();
+    let product = Product::with_killed_run();
     let mut n_gone_on = 0;
     for _ in 0..20 {
         let begin = product.n_trials();

@@ -85,17 +85,9 @@ fn why_finds_by_stopping_it_that_a_command_goes_by_a_clock() {
 fn study(argv: &str) -> String {
     format!(
         r#"id = "mine"
-[design]
-blocks_min = 3
-blocks_max = 3
-[[arm]]
-id = "host"
-[[arm]]
-id = "container"
-[[workload]]
-id = "command"
-[workload.params]
-argv = {argv}
+design = {{ blocks_min = 3, blocks_max = 3 }}
+arm = [{{ id = "host" }}, {{ id = "container" }}]
+workload = [{{ id = "command", params = {{ argv = {argv} }} }}]
 "#
     )
 }

@@ -12,17 +12,9 @@ use crate::world::{labelled, wait_until};
 fn study(workload: &str) -> String {
     format!(
         r#"id = "mine"
-[design]
-trial = "20ms"
-limit = "2s"
-blocks_min = 3
-blocks_max = 3
-[[arm]]
-id = "host"
-[[workload]]
-id = "{workload}"
-[[workload]]
-id = "integer"
+design = {{ trial = "20ms", limit = "2s", blocks_min = 3, blocks_max = 3 }}
+arm = [{{ id = "host" }}]
+workload = [{{ id = "{workload}" }}, {{ id = "integer" }}]
 "#
     )
 }

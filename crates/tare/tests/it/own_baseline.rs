@@ -38,6 +38,16 @@ impl Drop for Place {
     }
 }
 
+/// A place and its program; `None` where it cannot be tried.
+fn place(name: &str) -> Option<(Place, String)> {
+    if !has_engine() || !is_root() {
+        return None;
+    }
+    let place = Place::new(name);
+    let program = place.program();
+    Some((place, program))
+}
+
 /// The dossier of a question about a container of the image.
 fn asked(product: &Product, bench: &Bench, flags: &[&str], command: &[&str]) -> Value {
     let ask = ["why", "--json", "-", "--budget", "70s", "--"];
@@ -69,11 +79,9 @@ fn confirmed(dossier: &Value) -> Vec<&str> {
 
 #[test]
 fn another_program_on_the_host_is_the_userland_and_a_variable_is_found_above_it() {
-    if !has_engine() || !is_root() {
+    let Some((place, program)) = place("other-userland") else {
         return;
-    }
-    let place = Place::new("other-userland");
-    let program = place.program();
+    };
     place.put("/bin/bash");
     let bench = Bench::with_programs("userland", "ENV OF_IMAGE=1", &[&program, "cat"]);
     // The same name on the host, and another interpreter.
@@ -138,11 +146,9 @@ fn the_hosts_own_program_is_the_baseline_where_it_is_the_same_bytes() {
 
 #[test]
 fn a_program_that_reads_other_files_on_the_host_is_compared_with_the_images_files() {
-    if !has_engine() || !is_root() {
+    let Some((place, data)) = place("other-data") else {
         return;
-    }
-    let place = Place::new("other-data");
-    let data = place.program();
+    };
     place.put("/bin/cat");
     let bench = Bench::with_programs("other-data", "ENV OF_IMAGE=1", &[&data, "sh"]);
     place.put("/bin/true");
@@ -161,11 +167,9 @@ fn a_program_that_reads_other_files_on_the_host_is_compared_with_the_images_file
 #[test]
 fn an_entry_that_takes_its_time_is_left_away_like_any_other_difference() {
     use std::os::unix::fs::PermissionsExt;
-    if !has_engine() || !is_root() {
+    let Some((_place, program)) = place("entry") else {
         return;
-    }
-    let place = Place::new("entry");
-    let program = place.program();
+    };
     std::fs::write(&program, "#!/bin/sh\nsleep 0.1\nexec \"$@\"\n").unwrap();
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
     let bench = Bench::with_programs("entry", "ENV OF_IMAGE=1", &[&program, "sh", "sleep"]);

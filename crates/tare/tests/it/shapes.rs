@@ -30,49 +30,29 @@ const GETPPID: &str = "syscall.getppid.time";
 /// Claims of no cost.
 const N_CLAIMS: f64 = 15.0;
 
-const DESIGN: &str = r#"[design]
-trial = "25ms"
-blocks_per_launch = 7
-
-[[arm]]
-id = "host"
+const DESIGN: &str = r#"design = { trial = "25ms", blocks_per_launch = 7 }
 "#;
 
 const WITH_FILTERS: &str = r#"
-[[arm]]
-id = "container"
-[[arm]]
-id = "docker"
-[[workload]]
-id = "integer"
-[[workload]]
-id = "float"
-[[workload]]
-id = "chase"
-[[workload]]
-id = "matrix"
-params.size = "small"
-[[workload]]
-id = "getppid"
-[[workload]]
-id = "start-up"
+arm = [{ id = "host" }, { id = "container" }, { id = "docker" }]
+workload = [
+  { id = "integer" },
+  { id = "float" },
+  { id = "chase" },
+  { id = "matrix", params.size = "small" },
+  { id = "getppid" },
+  { id = "start-up" },
+]
 "#;
 
 const ROUND_TRIPS: &str = r#"
-[[arm]]
-id = "docker"
-[[workload]]
-id = "tcp-round-trip"
-path = "host→arm"
+arm = [{ id = "host" }, { id = "docker" }]
+workload = [{ id = "tcp-round-trip", path = "host→arm" }]
 "#;
 
 const WITHOUT_FILTER: &str = r#"
-[[arm]]
-id = "unconfined"
-driver = "docker"
-settings.seccomp = "unconfined"
-[[workload]]
-id = "getppid"
+arm = [{ id = "host" }, { id = "unconfined", driver = "docker", settings.seccomp = "unconfined" }]
+workload = [{ id = "getppid" }]
 "#;
 
 /// What is said of a metric of an arm against the host.

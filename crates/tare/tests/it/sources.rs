@@ -85,41 +85,24 @@ fn the_authors_own_programs_in_python_are_run_where_their_installers_put_them() 
 /// Half of its arms cannot be had where there is no engine and no such kernel.
 const HALF: &str = r#"
 id = "half"
-[design]
-trial = "10ms"
-[[arm]]
-id = "host"
-[[arm]]
-id = "same"
-driver = "host"
-[[arm]]
-id = "engine"
-driver = "docker"
-[[arm]]
-id = "machine"
-driver = "vm"
-settings = { kernel = "/no/such/kernel" }
-[[workload]]
-id = "getppid"
+design = { trial = "10ms" }
+arm = [
+  { id = "host" },
+  { id = "same", driver = "host" },
+  { id = "engine", driver = "docker" },
+  { id = "machine", driver = "vm", settings = { kernel = "/no/such/kernel" } },
+]
+workload = [{ id = "getppid" }]
 [publication]
 title = "t"
 where = "w"
 machine = "m"
 number = [{ printed = "1 us", value = 1.0, unit = "us", at = "a", quantity = "call", arm = "engine" }]
-[[publication.quantity]]
-name = "call"
-label = "a system call"
-metric = "syscall.getppid.time"
-[[publication.claim]]
-id = "here"
-published = "It takes no time at all to be the same."
-at = "a"
-rule = { kind = "cost", quantity = "call", arm = "same", at_most = 1000.0 }
-[[publication.claim]]
-id = "elsewhere"
-published = "It takes longer there."
-at = "a"
-rule = { kind = "between", quantity = "call", arm = "engine", other = "machine", at_least = 1.0 }
+quantity = [{ name = "call", label = "a system call", metric = "syscall.getppid.time" }]
+claim = [
+  { id = "here", published = "It takes no time at all to be the same.", at = "a", rule = { kind = "cost", quantity = "call", arm = "same", at_most = 1000.0 } },
+  { id = "elsewhere", published = "It takes longer there.", at = "a", rule = { kind = "between", quantity = "call", arm = "engine", other = "machine", at_least = 1.0 } },
+]
 [[publication.table]]
 title = "Calls"
 rows = ["call"]

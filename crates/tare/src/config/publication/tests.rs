@@ -1,26 +1,16 @@
 //! Tests of studies that take over the publication of a built-in one.
 
+use crate::config::tests::WITH_PUBLICATION;
 use crate::config::{Adjustments, parse};
 
 /// A study of one of the programs of `cluster`, in one of its arms.
 const ONE: &str = r#"
 id = "s"
-[[arm]]
-id = "host"
-[[arm]]
-id = "docker"
-driver = "docker"
-[[workload]]
-id = "iozone"
-[workload.params]
-size = "128k"
-record = "4k"
+arm = [{ id = "host" }, { id = "docker", driver = "docker" }]
+workload = [{ id = "iozone", params = { size = "128k", record = "4k" } }]
 [publication_of]
 study = "cluster"
-[[publication_of.quantity]]
-name = "iozone-read-128k-4k"
-label = "read"
-metric = "disk.iozone-read.throughput"
+quantity = [{ name = "iozone-read-128k-4k", label = "read", metric = "disk.iozone-read.throughput" }]
 [[publication_of.table]]
 title = "Network test"
 rows = ["iozone-read-128k-4k"]
@@ -97,27 +87,9 @@ fn what_a_study_says_itself_of_a_publication_must_be_right() {
 #[test]
 fn a_share_of_several_is_more_than_half_of_them_and_not_all() {
     for (share, is_right) in [("0.9", true), ("0.4", false), ("1.0", false)] {
-        let text = format!(
-            r#"
-id = "s"
-[[arm]]
-id = "host"
-[[workload]]
-id = "integer"
-[publication]
-title = "t"
-where = "w"
-machine = "m"
-[[publication.quantity]]
-name = "compute"
-label = "Computing"
-metric = "cpu.integer.time"
-[[publication.claim]]
-id = "c"
-published = "p"
-at = "a"
-rule = {{ kind = "most", share = {share}, quantities = ["compute"], arm = "host", at_most = 1.1 }}
-"#
+        let text = WITH_PUBLICATION.replace(
+            "kind = \"cost\", quantity = \"compute\"",
+            &format!("kind = \"most\", share = {share}, quantities = [\"compute\"]"),
         );
         let parsed = parse("s.toml", &text, &Adjustments::default());
         assert_eq!(parsed.is_ok(), is_right, "{share}");

@@ -71,13 +71,12 @@ fn table(course: &DossierCourse) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cause::composed;
     use tare_model::Params;
 
     #[test]
     fn a_run_with_courses_has_a_section_of_them_and_one_without_has_none() {
-        const STORED: &str =
-            include_str!("../../../../../fixtures/before/20261122-210539-1f5a.json");
-        let mut dossier: Dossier = serde_json::from_str(STORED).unwrap();
+        let mut dossier = composed::stored();
         dossier.courses.clear();
         assert_eq!(section(&dossier).into_string(), "");
         let arm = |name: &str| CourseArm {

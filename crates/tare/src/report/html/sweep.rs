@@ -32,9 +32,7 @@ mod tests {
 
     #[test]
     fn a_run_with_a_sweep_has_a_section_of_it_and_one_without_has_none() {
-        const STORED: &str =
-            include_str!("../../../../../fixtures/before/20261122-210539-1f5a.json");
-        let mut dossier: Dossier = serde_json::from_str(STORED).unwrap();
+        let mut dossier = composed::stored();
         dossier.cells.clear();
         assert_eq!(section(&dossier).into_string(), "");
         let cell = |size: i64, instances: u32| DossierCell {

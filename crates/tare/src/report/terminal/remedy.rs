@@ -77,15 +77,14 @@ fn percent(fraction: f64) -> String {
 #[cfg(test)]
 mod tests {
     use tare_model::Verdict;
-    use tare_model::dossier::{Dossier, Span};
+    use tare_model::dossier::Span;
 
     use super::*;
+    use crate::cause::composed;
 
     /// A row of ten blocks whose interval has this half-width around 1.
     fn row(verdict: Verdict, half: f64) -> DossierCell {
-        let text = include_str!("../../../../../fixtures/before/20261122-210539-1f5a.json");
-        let dossier: Dossier = serde_json::from_str(text).unwrap();
-        let mut cell = dossier.cells[0].clone();
+        let mut cell = composed::stored().cells.swap_remove(0);
         cell.ratio = Some(Span::new((-half).exp(), 1.0, half.exp()));
         (cell.verdict, cell.n_blocks) = (verdict, 10);
         cell

@@ -357,35 +357,41 @@ mod tests {
     }
 
     #[test]
-    fn what_no_flag_brought_is_taken_away_by_one() {
-        let line = "docker run --init x sh";
-        assert_eq!(
-            patch(line, &["engine.seccomp"], &[]).unwrap(),
+    fn what_no_flag_brought_is_taken_away_by_one_and_a_health_check_with_all_its_flags() {
+        let checked = "docker run --health-cmd=true --health-interval 1s --init x sh";
+        for (line, id, image_env, patched, told) in [
             (
-                "docker run --security-opt seccomp=unconfined --init x sh".to_owned(),
-                "with `--security-opt seccomp=unconfined`".to_owned()
-            )
-        );
-        assert_eq!(
-            patch(line, &["env.SLOW"], &["SLOW=1"]).unwrap().0,
-            "docker run --env SLOW --init x sh"
-        );
-    }
-
-    #[test]
-    fn a_health_check_goes_with_all_its_flags_and_the_images_by_one() {
-        let line = "docker run --health-cmd=true --health-interval 1s --init x sh";
-        assert_eq!(
-            patch(line, &["health"], &[]).unwrap(),
+                "docker run --init x sh",
+                "engine.seccomp",
+                &[][..],
+                "docker run --security-opt seccomp=unconfined --init x sh",
+                "with `--security-opt seccomp=unconfined`",
+            ),
             (
-                "docker run --init x sh".to_owned(),
-                "without `--health-cmd=…` and without `--health-interval …`".to_owned()
-            )
-        );
-        assert_eq!(
-            patch("docker run checked sh", &["health"], &[]).unwrap().0,
-            "docker run --no-healthcheck checked sh"
-        );
+                "docker run --init x sh",
+                "env.SLOW",
+                &["SLOW=1"],
+                "docker run --env SLOW --init x sh",
+                "with `--env SLOW`",
+            ),
+            (
+                checked,
+                "health",
+                &[],
+                "docker run --init x sh",
+                "without `--health-cmd=…` and without `--health-interval …`",
+            ),
+            (
+                "docker run checked sh",
+                "health",
+                &[],
+                "docker run --no-healthcheck checked sh",
+                "with `--no-healthcheck`",
+            ),
+        ] {
+            let (line, how) = patch(line, &[id], image_env).unwrap();
+            assert_eq!((line.as_str(), how.as_str()), (patched, told));
+        }
     }
 
     #[test]

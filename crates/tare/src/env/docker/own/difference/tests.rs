@@ -20,6 +20,16 @@ fn body() -> Value {
 
 const IMAGE: &str = "OMP_NUM_THREADS=1";
 
+fn pair<'a>(body: &'a Value, plain: &'a Value, image_env: &'a [String]) -> Pair<'a> {
+    Pair {
+        body,
+        plain,
+        image_env,
+        images_check_ns: None,
+        copied: &[],
+    }
+}
+
 fn ids(parts: &[Part]) -> Vec<&str> {
     let mut ids: Vec<&str> = parts
         .iter()
@@ -34,6 +44,7 @@ fn a_health_check_is_a_difference_where_one_runs_and_goes_as_flags_would_take_it
     let check = json!({"Test": ["CMD-SHELL", "hush"], "Interval": 1});
     let ordinary = json!({"Test": ["CMD-SHELL", "hush"]});
     let none = || json!({"Test": ["NONE"]});
+    let plain = json!({"HostConfig": {}});
     for (given, images_check_ns, expected) in [
         (check.clone(), None, Some((1, json!({})))),
         (check, Some(2), Some((1, none()))),
@@ -45,11 +56,8 @@ fn a_health_check_is_a_difference_where_one_runs_and_goes_as_flags_would_take_it
     ] {
         let body = json!({"Healthcheck": given, "HostConfig": {}});
         let pair = Pair {
-            body: &body,
-            plain: &json!({"HostConfig": {}}),
-            image_env: &[],
             images_check_ns,
-            copied: &[],
+            ..pair(&body, &plain, &[])
         };
         let parts = parts(pair);
         let health = parts.iter().find(|part| part.difference.id == "health");
@@ -70,13 +78,7 @@ fn every_part_that_is_not_plain_is_a_difference_and_nothing_else_is() {
         json!({"HostConfig": {"NetworkMode": "default", "ShmSize": 0}}),
     );
     let image_env = [IMAGE.to_owned(), "PATH=/bin".to_owned()];
-    let pair = Pair {
-        body: &body,
-        plain: &plain,
-        image_env: &image_env,
-        images_check_ns: None,
-        copied: &[],
-    };
+    let pair = pair(&body, &plain, &image_env);
     let parts = parts(pair);
     assert_eq!(
         ids(&parts),
@@ -122,13 +124,7 @@ fn every_part_that_is_not_plain_is_a_difference_and_nothing_else_is() {
 fn each_part_is_taken_away_alone_and_nothing_is_left_to_take() {
     let (body, plain) = (body(), json!({"HostConfig": {"NetworkMode": "default"}}));
     let image_env = [IMAGE.to_owned()];
-    let pair = Pair {
-        body: &body,
-        plain: &plain,
-        image_env: &image_env,
-        images_check_ns: None,
-        copied: &[],
-    };
+    let pair = pair(&body, &plain, &image_env);
     let all: Vec<String> = parts(pair)
         .iter()
         .map(|part| part.difference.id.clone())
