@@ -42,68 +42,28 @@ type Command = (
 );
 
 /// Every command.
-const COMMANDS: &[Command] = &[
-    (
-        "dist",
-        "build the agent, and `tare` with the agent in it",
-        dist::main,
-    ),
-    (
-        "run",
-        "`dist`, then `tare run` with the further arguments",
-        run::main,
-    ),
-    (
-        "test",
-        "every check and test; `--provision` installs what they need and starts an own Docker engine",
-        test::main,
-    ),
-    (
-        "reproduce",
-        "`dist` here and in another folder; the bytes must be the same",
-        reproduce::main,
-    ),
-    (
-        "bench",
-        "what SPECIFICATION.md promises, measured beside the tools of the field",
-        bench::main,
-    ),
-    (
-        "fuzz",
-        "a long search for output that a decoder cannot take; `--seconds N`, one workload",
-        fuzz::main,
-    ),
-    (
-        "aa",
-        "live comparisons of the host with itself and of a container with its clone; `-n N` of them",
-        aa::main,
-    ),
-    (
-        "slower",
-        "how often work that is a little longer in one arm is found out; `--percent P --budget T -n N`",
-        slower::main,
-    ),
+const COMMANDS: &[Command] = &tare_model::rows! {
+    ("dist", "build the agent, and `tare` with the agent in it", dist::main),
+    ("run", "`dist`, then `tare run` with the further arguments", run::main),
+    ("test", "every check and test; `--provision` installs what they need and starts an own Docker engine", test::main),
+    ("reproduce", "`dist` here and in another folder; the bytes must be the same", reproduce::main),
+    ("bench", "what SPECIFICATION.md promises, measured beside the tools of the field", bench::main),
+    ("fuzz", "a long search for output that a decoder cannot take; `--seconds N`, one workload", fuzz::main),
+    ("aa", "live comparisons of the host with itself and of a container with its clone; `-n N` of them", aa::main),
+    ("slower", "how often work that is a little longer in one arm is found out; `--percent P --budget T -n N`", slower::main),
     (
         "resolution",
         "how narrow answers get in a minute: whole trials, slices, hyperfine and `docker exec` in turn; `--seconds N`",
         resolution::main,
     ),
-    (
-        "published",
-        "whether every published number of the studies stands in the texts of a folder",
-        published::main,
-    ),
+    ("published", "whether every published number of the studies stands in the texts of a folder", published::main),
     (
         "planted",
         "environments that are made worse in one known way: does `tare why` find and confirm it? `--only NAME`, `--small`",
         planted::main,
     ),
-    (
-        "ladder",
-        "five programs whose ladder must add up to what is measured directly; `--env NAME` chooses where",
-        ladder::main,
-    ),
-];
+    ("ladder", "five programs whose ladder must add up to what is measured directly; `--env NAME` chooses where", ladder::main),
+};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -46,73 +46,28 @@ pub(crate) const PROVISIONED: &[&str] = &[
 
 /// What provisioning may fail to bring, each with the reason; a test that misses it stands among those skipped.
 #[cfg(test)]
-const OPTIONAL: &[(&str, &str)] = &[
-    (
-        "axe",
-        "another's work that is not kept here, for a browser that may not be there",
-    ),
-    (
-        "bindfs",
-        "an engine with mounts of its own does not see a folder that is served beside it",
-    ),
-    (
-        "cargo-deny",
-        "a program of hundreds of crates; it is asked where it is installed",
-    ),
-    (
-        "cgroup1",
-        "a machine has one version of control groups or the other",
-    ),
-    (
-        "chromium",
-        "a browser of 300 MB for one test; it is taken where it is installed",
-    ),
-    (
-        "device-rules",
-        "the machine's own rules for devices, or its rights, may let nobody set any",
-    ),
-    (
-        "dotnet",
-        "Debian has no .NET, and its benchmarks are built from packages of another index",
-    ),
-    (
-        "iozone",
-        "Debian has it among its programs that are not free",
-    ),
-    (
-        "group",
-        "the machine may give no control group without controllers",
-    ),
+const OPTIONAL: &[(&str, &str)] = &tare_model::rows! {
+    ("axe", "another's work that is not kept here, for a browser that may not be there"),
+    ("bindfs", "an engine with mounts of its own does not see a folder that is served beside it"),
+    ("cargo-deny", "a program of hundreds of crates; it is asked where it is installed"),
+    ("cgroup1", "a machine has one version of control groups or the other"),
+    ("chromium", "a browser of 300 MB for one test; it is taken where it is installed"),
+    ("device-rules", "the machine's own rules for devices, or its rights, may let nobody set any"),
+    ("dotnet", "Debian has no .NET, and its benchmarks are built from packages of another index"),
+    ("iozone", "Debian has it among its programs that are not free"),
+    ("group", "the machine may give no control group without controllers"),
     ("kernel", "the kernel is the machine's"),
-    (
-        "latex",
-        "a compiler of hundreds of megabytes for one test; it is taken where it is installed",
-    ),
-    (
-        "pandas",
-        "the package index may not answer; it is taken where an interpreter has it",
-    ),
-    (
-        "polars",
-        "the package index may not answer; it is taken where an interpreter has it",
-    ),
+    ("latex", "a compiler of hundreds of megabytes for one test; it is taken where it is installed"),
+    ("pandas", "the package index may not answer; it is taken where an interpreter has it"),
+    ("polars", "the package index may not answer; it is taken where an interpreter has it"),
     ("pyperf", "the package index may not answer"),
     ("runsc", "no distribution packages it"),
     ("sources", "the publications are not ours to pass on"),
-    (
-        "virtiofsd",
-        "some distributions have it with the emulator, others in a package of its own",
-    ),
-    (
-        "windows",
-        "what runs on Windows is built and run in a part of its own",
-    ),
-    (
-        "two-processors",
-        "the machine, or what it gives these tests, may have one",
-    ),
+    ("virtiofsd", "some distributions have it with the emulator, others in a package of its own"),
+    ("windows", "what runs on Windows is built and run in a part of its own"),
+    ("two-processors", "the machine, or what it gives these tests, may have one"),
     ("youki", "no distribution packages it"),
-];
+};
 
 /// How many names of tests a line shows.
 const SHOWN: usize = 3;

@@ -27,6 +27,7 @@ pub mod params;
 pub mod probe_report;
 pub mod publication;
 pub mod recipe;
+mod rows;
 pub mod study;
 pub mod telling;
 pub mod together;

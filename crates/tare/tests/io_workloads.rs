@@ -29,18 +29,10 @@ const WHOLE: [&str; 5] = [
 
 #[test]
 fn where_io_uring_was_blocked_the_synchronous_metric_is_read_and_the_reason_kept() {
-    for (capture, id, present) in [
-        (
-            "disk-random-blocked",
-            "disk-random",
-            "disk.random-read-sync.time",
-        ),
-        (
-            "disk-sequential-blocked",
-            "disk-sequential",
-            "disk.sequential-read-sync.rate",
-        ),
-    ] {
+    for (capture, id, present) in tare_model::rows! {
+        ("disk-random-blocked", "disk-random", "disk.random-read-sync.time"),
+        ("disk-sequential-blocked", "disk-sequential", "disk.sequential-read-sync.rate"),
+    } {
         let raw = raw(&golden(capture));
         let samples = workload(id).decode(&raw).unwrap();
         assert_eq!(samples.len(), 1);

@@ -124,50 +124,15 @@ fn the_seven_tests_of_memory_and_disk_can_be_run_with_their_own_parameters() {
             ("how", how.into()),
         ]
     };
-    for (test, id, metric, params) in [
-        (
-            "large matrices",
-            "blas-matrices",
-            "blas.matrices.time",
-            &matrices(8_000, 1)[..],
-        ),
-        (
-            "small matrices",
-            "blas-matrices",
-            "blas.matrices.time",
-            &matrices(500, 8),
-        ),
-        (
-            "encryption of 80 000 characters",
-            "des",
-            "cpu.des.time",
-            none,
-        ),
-        (
-            "writing a large file",
-            "python-files",
-            "python.files-write.time",
-            &write(8_000_000, 1),
-        ),
-        (
-            "writing small files",
-            "python-files",
-            "python.files-write.time",
-            &write(800_000, 10),
-        ),
-        (
-            "reading a large file",
-            "python-files",
-            "python.files-read.time",
-            &read(12_464, 1, "whole"),
-        ),
-        (
-            "reading small files",
-            "python-files",
-            "python.files-read.time",
-            &read(1_247, 10, "lines"),
-        ),
-    ] {
+    for (test, id, metric, params) in tare_model::rows! {
+        ("large matrices", "blas-matrices", "blas.matrices.time", &matrices(8_000, 1)[..]),
+        ("small matrices", "blas-matrices", "blas.matrices.time", &matrices(500, 8)),
+        ("encryption of 80 000 characters", "des", "cpu.des.time", none),
+        ("writing a large file", "python-files", "python.files-write.time", &write(8_000_000, 1)),
+        ("writing small files", "python-files", "python.files-write.time", &write(800_000, 10)),
+        ("reading a large file", "python-files", "python.files-read.time", &read(12_464, 1, "whole")),
+        ("reading small files", "python-files", "python.files-read.time", &read(1_247, 10, "lines")),
+    } {
         let workload = workload::find(id).unwrap();
         assert!(
             workload.metrics().iter().any(|it| it.id == metric),

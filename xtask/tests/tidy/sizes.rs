@@ -22,10 +22,8 @@ crates/tare/src/analyze/concurrency.rs 550 one estimate with its diagnostics
 crates/tare/src/cause/queries.rs 550 the questions that rules ask of a case
 crates/tare/src/cause/triage.rs 650 one catalogue of what counters tell
 crates/tare/src/cli/why.rs 600 one command, in the order of time
-crates/tare/src/config/tests.rs 550 tests of one thing, with what they set up
 crates/tare/src/env/docker/environment.rs 700 one life: made, started, stopped, removed
 crates/tare/src/env/docker/own/difference.rs 570 every part of a container, and how each is left away
-crates/tare/src/env/own/fields.rs 650 every part of a container, and how each is left away
 crates/tare/src/env/image/host_files.rs 550 one search: programs, their libraries, packages
 crates/tare/src/env/oci.rs 600 one life: made, started, stopped, removed
 crates/tare/src/env/podman/environment.rs 550 one life: made, started, stopped, removed
@@ -41,7 +39,6 @@ crates/tare/tests/it/launcher.rs 650 tests of one thing, with what they set up
 crates/tare/tests/it/podman.rs 700 tests of one thing, with what they set up
 crates/tare/tests/it/ssh.rs 600 tests of one thing, with what they set up
 crates/tare/tests/it/tools.rs 650 tests of one thing, with what they set up
-crates/tare/tests/it/why.rs 550 tests of one thing, with what they set up
 ";
 
 /// Longer functions, a line each: the file, the name, the reason.

@@ -434,26 +434,13 @@ mod tests {
     #[test]
     fn usable_processors_are_the_fewer_of_allowed_and_paid_for() {
         type Case<'a> = (&'a [(&'a str, &'a str)], Option<f64>);
-        let cases: [Case<'_>; 5] = [
+        let cases: [Case<'_>; 5] = tare_model::rows! {
             (&[("cpu.affinity", "0-3,6")], Some(5.0)),
-            (
-                &[("cpu.affinity", "0-3"), ("cgroup.cpu.max", "150000 100000")],
-                Some(1.5),
-            ),
-            (
-                &[("cpu.affinity", "0"), ("cgroup.cpu.max", "max 100000")],
-                Some(1.0),
-            ),
-            (
-                &[
-                    ("cgroup.cpu.cfs_quota_us", "-1"),
-                    ("cgroup.cpu.cfs_period_us", "100000"),
-                    ("cpu.count", "2"),
-                ],
-                Some(2.0),
-            ),
+            (&[("cpu.affinity", "0-3"), ("cgroup.cpu.max", "150000 100000")], Some(1.5)),
+            (&[("cpu.affinity", "0"), ("cgroup.cpu.max", "max 100000")], Some(1.0)),
+            (&[("cgroup.cpu.cfs_quota_us", "-1"), ("cgroup.cpu.cfs_period_us", "100000"), ("cpu.count", "2")], Some(2.0)),
             (&[], None),
-        ];
+        };
         for (pairs, expected) in cases {
             assert_eq!(usable_cpus(&facts(pairs)), expected, "{pairs:?}");
         }

@@ -403,37 +403,19 @@ mod tests {
             arm
         };
         let spin = |it: &mut Usage| (it.nivcsw, it.threads) = (Some(200.0), Some(8.0));
-        let rows = [
-            (
-                Family::Quota,
-                slow(0.8, 0.1, |it| it.throttled_ns = Some(1e9)),
-            ),
-            (
-                Family::Contention,
-                slow(0.8, 0.1, |it| it.run_delay_ns = Some(0.9e9)),
-            ),
-            (
-                Family::Steal,
-                slow(0.8, 0.1, |it| it.steal_ns = Some(0.9e9)),
-            ),
+        let rows = tare_model::rows! {
+            (Family::Quota, slow(0.8, 0.1, |it| it.throttled_ns = Some(1e9))),
+            (Family::Contention, slow(0.8, 0.1, |it| it.run_delay_ns = Some(0.9e9))),
+            (Family::Steal, slow(0.8, 0.1, |it| it.steal_ns = Some(0.9e9))),
             (Family::Spin, slow(1.9, 0.1, spin)),
             (Family::OtherCode, usage(2.0, 1.8, 0.1)),
             (Family::CostlierCalls, usage(2.0, 0.8, 1.0)),
-            (
-                Family::MoreCalls,
-                slow(0.8, 1.0, |it| it.calls = Some(9000.0)),
-            ),
-            (
-                Family::Faults,
-                slow(0.8, 1.0, |it| it.minflt = Some(90_000.0)),
-            ),
-            (
-                Family::Device,
-                slow(0.7, 0.1, |it| it.read_bytes = Some(1e8)),
-            ),
+            (Family::MoreCalls, slow(0.8, 1.0, |it| it.calls = Some(9000.0))),
+            (Family::Faults, slow(0.8, 1.0, |it| it.minflt = Some(90_000.0))),
+            (Family::Device, slow(0.7, 0.1, |it| it.read_bytes = Some(1e8))),
             (Family::Waiting, usage(2.0, 0.8, 0.1)),
             (Family::Faster, usage(0.7, 0.5, 0.1)),
-        ];
+        };
         for (family, arm) in rows {
             let leads = triage(&base, &arm);
             assert_eq!(

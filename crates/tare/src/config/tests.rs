@@ -217,33 +217,13 @@ fn a_publication_must_speak_of_what_the_study_measures() {
     let study = parse("s.toml", WITH_PUBLICATION, &Adjustments::default())
         .unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(study.publication.unwrap().claims.len(), 1);
-    for (from, to, offender, said) in [
-        (
-            "quantity = \"compute\"",
-            "quantity = \"compite\"",
-            "compite",
-            "compute",
-        ),
-        (
-            "arm = \"container\"",
-            "arm = \"contaner\"",
-            "contaner",
-            "container",
-        ),
-        (
-            "cpu.integer.time",
-            "cpu.intger.time",
-            "cpu.intger.time",
-            "cpu.integer.time",
-        ),
+    for (from, to, offender, said) in tare_model::rows! {
+        ("quantity = \"compute\"", "quantity = \"compite\"", "compite", "compute"),
+        ("arm = \"container\"", "arm = \"contaner\"", "contaner", "container"),
+        ("cpu.integer.time", "cpu.intger.time", "cpu.intger.time", "cpu.integer.time"),
         (", at_most = 1.1", "", "\"c\"", "no bound"),
-        (
-            "at_most = 1.1",
-            "at_most = 0.9, at_least = 1.0",
-            "\"c\"",
-            "no bound",
-        ),
-    ] {
+        ("at_most = 1.1", "at_most = 0.9, at_least = 1.0", "\"c\"", "no bound"),
+    } {
         let text = WITH_PUBLICATION.replace(from, to);
         let error = parse("s.toml", &text, &Adjustments::default()).unwrap_err();
         let span = error.span.clone().unwrap();
@@ -286,44 +266,18 @@ fn numbers_of_instances_become_one_workload_each() {
 #[test]
 fn a_wrong_number_of_instances_is_shown_where_it_stands_with_the_limit_and_its_reason() {
     let with = |line: &str| HEAD.replace("\"getppid\"\n", &format!("\"getppid\"\n{line}\n"));
-    for (line, expected) in [
-        (
-            "instances = 0",
-            &["mine.toml:6", "cannot be 0 instances", "^"][..],
-        ),
-        (
-            "instances = [1, -2]",
-            &["mine.toml:6", "cannot be -2 instances", "^^^"],
-        ),
-        (
-            "instances = [1, 257]",
-            &[
-                "257 instances are too many",
-                "at most 256",
-                "three pipes for each",
-            ],
-        ),
-        (
-            "instances = 33\nspread = \"environments\"",
-            &["33 instances are too many", "at most 32", "kept running"],
-        ),
+    for (line, expected) in tare_model::rows! {
+        ("instances = 0", &["mine.toml:6", "cannot be 0 instances", "^"][..]),
+        ("instances = [1, -2]", &["mine.toml:6", "cannot be -2 instances", "^^^"]),
+        ("instances = [1, 257]", &["257 instances are too many", "at most 256", "three pipes for each"]),
+        ("instances = 33\nspread = \"environments\"", &["33 instances are too many", "at most 32", "kept running"]),
         ("instances = []", &["names no number", "[1, 2, 3]"]),
         ("instances = [2, 2]", &["2 instances are asked for twice"]),
         ("instances = 1.5", &["must be a whole number or a list"]),
         ("instances = \"all\"", &["must be a whole number or a list"]),
-        (
-            "instances = 2\nspread = \"environment\"",
-            &[
-                "mine.toml:7",
-                "no way to spread",
-                "did you mean `environments`?",
-            ],
-        ),
-        (
-            "spread = \"processes\"",
-            &["mine.toml:6", "`instances` does not say how many"],
-        ),
-    ] {
+        ("instances = 2\nspread = \"environment\"", &["mine.toml:7", "no way to spread", "did you mean `environments`?"]),
+        ("spread = \"processes\"", &["mine.toml:6", "`instances` does not say how many"]),
+    } {
         refused(&with(line), expected);
     }
 }

@@ -206,42 +206,14 @@ enum Decided {
 
 use Decided::{Blocks, By, Form, Open};
 
-const RULES: &[(&str, &str, Decided)] = &[
-    (
-        "Absolute values beside every ratio, and the baseline named",
-        "HB1",
-        By(&["absolute-values"]),
-    ),
-    (
-        "The reason for this choice of workloads and resources",
-        "HB2, SIGPLAN",
-        Open("for the author to write"),
-    ),
-    (
-        "Costs summarised by medians, rates turned over",
-        "HB3",
-        By(&["cost-orientation"]),
-    ),
-    (
-        "No mean of ratios",
-        "HB4",
-        Form("ratios are never averaged: each row stands for itself"),
-    ),
-    (
-        "Number of blocks, interval and level on every number",
-        "HB5, P1",
-        By(&["intervals"]),
-    ),
-    (
-        "Nothing assumed normal, diagnostics shown",
-        "HB6",
-        By(&["diagnostics"]),
-    ),
-    (
-        "The interval of the ratio itself, not two that overlap",
-        "HB7",
-        By(&["interval-of-the-ratio"]),
-    ),
+const RULES: &[(&str, &str, Decided)] = &tare_model::rows! {
+    ("Absolute values beside every ratio, and the baseline named", "HB1", By(&["absolute-values"])),
+    ("The reason for this choice of workloads and resources", "HB2, SIGPLAN", Open("for the author to write")),
+    ("Costs summarised by medians, rates turned over", "HB3", By(&["cost-orientation"])),
+    ("No mean of ratios", "HB4", Form("ratios are never averaged: each row stands for itself")),
+    ("Number of blocks, interval and level on every number", "HB5, P1", By(&["intervals"])),
+    ("Nothing assumed normal, diagnostics shown", "HB6", By(&["diagnostics"])),
+    ("The interval of the ratio itself, not two that overlap", "HB7", By(&["interval-of-the-ratio"])),
     (
         "The distribution of every cell",
         "HB8, P5",
@@ -249,32 +221,16 @@ const RULES: &[(&str, &str, Decided)] = &[
             "the value of every block is drawn, what each tenth of them costs, and in the form `svg` how they are distributed; quantiles inside of trials are not kept in the dossier",
         ),
     ),
-    (
-        "Machine, kernel, settings and hashes of every arm",
-        "HB9, P3",
-        By(&["facts"]),
-    ),
-    (
-        "How concurrent instances were started and summarised",
-        "HB10",
-        By(&["concurrency"]),
-    ),
+    ("Machine, kernel, settings and hashes of every arm", "HB9, P3", By(&["facts"])),
+    ("How concurrent instances were started and summarised", "HB10", By(&["concurrency"])),
     ("A bound to compare with", "HB11", By(&["bound"])),
-    (
-        "Raw points drawn; lines only between ordered levels",
-        "HB12",
-        Blocks,
-    ),
+    ("Raw points drawn; lines only between ordered levels", "HB12", Blocks),
     (
         "Axes of ratios logarithmic, with 1 on them; no bar cut off",
         "SIGPLAN",
         Form("every axis of ratios is; what lies beyond one is an arrow with its number"),
     ),
-    (
-        "No more digits than the interval supports",
-        "SIGPLAN",
-        Form("two digits of the interval's half-width"),
-    ),
+    ("No more digits than the interval supports", "SIGPLAN", Form("two digits of the interval's half-width")),
     (
         "Open-loop load, or a label that says that it is closed",
         "SIGPLAN",
@@ -282,26 +238,10 @@ const RULES: &[(&str, &str, Decided)] = &[
             "closed loop: each operation waits for the one before, unless a parameter names a rate",
         ),
     ),
-    (
-        "The plan hashed before the first trial, deviations listed",
-        "P1, P6",
-        By(&["plan"]),
-    ),
-    (
-        "The baseline against itself, and what could have been seen",
-        "P6",
-        By(&["a-a", "detectable-effect"]),
-    ),
-    (
-        "Corrected for the number of comparisons",
-        "P6",
-        By(&["many-cells"]),
-    ),
-    (
-        "A unit and a direction for every metric",
-        "P7",
-        By(&["units"]),
-    ),
+    ("The plan hashed before the first trial, deviations listed", "P1, P6", By(&["plan"])),
+    ("The baseline against itself, and what could have been seen", "P6", By(&["a-a", "detectable-effect"])),
+    ("Corrected for the number of comparisons", "P6", By(&["many-cells"])),
+    ("A unit and a direction for every metric", "P7", By(&["units"])),
     ("What the experiment cost", "P8", By(&["cost-of-the-run"])),
     ("How far the claim goes", "SIGPLAN", By(&["scope"])),
     (
@@ -311,13 +251,9 @@ const RULES: &[(&str, &str, Decided)] = &[
             "not kept in the dossier; `tare report RUN --bundle FILE` packs raw output, study, dossier, page, versions and checksums into one file to publish, and `tare replay FILE` derives every number of it again",
         ),
     ),
-    (
-        "Failures and voided trials counted and shown",
-        "SIGPLAN",
-        By(&["failures"]),
-    ),
+    ("Failures and voided trials counted and shown", "SIGPLAN", By(&["failures"])),
     ("Side costs beside speed", "SIGPLAN", By(&["side-costs"])),
-];
+};
 
 /// The whole checklist.
 pub(in crate::report) fn checklist(dossier: &Dossier) -> Vec<Checked> {

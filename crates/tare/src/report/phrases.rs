@@ -5,7 +5,7 @@
 //! What it cannot see: parameters. Who names a cell adds what tells it from others.
 
 /// The phrase of each metric; so much more or less of it is the rest of the sentence.
-const PHRASES: &[(&str, &str)] = &[
+const PHRASES: &[(&str, &str)] = &tare_model::rows! {
     ("clock.syscall.time", "reading the clock by a system call"),
     ("clock.vdso.time", "reading the clock without a call"),
     ("cpu.chase.time", "loads that overtake stores"),
@@ -16,29 +16,14 @@ const PHRASES: &[(&str, &str)] = &[
     ("cpu.matrix.multiply.time", "multiplying matrices"),
     ("cpu.matrix.transpose.time", "transposing a matrix"),
     ("disk.fsync.time", "forcing a write to the disk"),
-    (
-        "disk.random-read-qd1.time",
-        "a random read of the disk by io_uring",
-    ),
-    (
-        "disk.random-read-qd32.rate",
-        "32 random reads of the disk at once",
-    ),
+    ("disk.random-read-qd1.time", "a random read of the disk by io_uring"),
+    ("disk.random-read-qd32.rate", "32 random reads of the disk at once"),
     ("disk.random-read-sync.time", "a random read of the disk"),
-    (
-        "disk.sequential-read-sync.rate",
-        "reading the disk in sequence",
-    ),
-    (
-        "disk.sequential-read.rate",
-        "reading the disk in sequence by io_uring",
-    ),
+    ("disk.sequential-read-sync.rate", "reading the disk in sequence"),
+    ("disk.sequential-read.rate", "reading the disk in sequence by io_uring"),
     ("fs.create.time", "creating a file"),
     ("fs.mkdir.time", "making a directory"),
-    (
-        "fs.missing-file.time",
-        "looking for a file that is not there",
-    ),
+    ("fs.missing-file.time", "looking for a file that is not there"),
     ("fs.page-load.time", "reading a tree of source files"),
     ("fs.readdir.time", "listing a directory"),
     ("fs.rmdir.time", "removing a directory"),
@@ -61,14 +46,11 @@ const PHRASES: &[(&str, &str)] = &[
     ("proc.spawn.time", "starting a process"),
     ("start-up.disk.size", "disk space of an idle environment"),
     ("start-up.memory.size", "memory of an idle environment"),
-    (
-        "start-up.ready.time",
-        "from its creation to its first answer",
-    ),
+    ("start-up.ready.time", "from its creation to its first answer"),
     ("start-up.stop.time", "stopping it"),
     ("start-up.total.time", "from its creation to its removal"),
     ("syscall.getppid.time", "a system call"),
-];
+};
 
 /// What a person would call the metric with this identifier.
 pub(super) fn of(metric: &str) -> Option<&'static str> {

@@ -56,48 +56,18 @@ struct Entry {
 }
 
 /// In the order of the metrics.
-const ENTRIES: &[Entry] = &[
-    Entry {
-        key: "HPL_Tflops",
-        factor: 1e12,
-    },
-    Entry {
-        key: "StarDGEMM_Gflops",
-        factor: 1e9,
-    },
-    Entry {
-        key: "PTRANS_GBs",
-        factor: 1e9,
-    },
-    Entry {
-        key: "MPIRandomAccess_GUPs",
-        factor: 1e9,
-    },
-    Entry {
-        key: "StarSTREAM_Triad",
-        factor: 1e9,
-    },
-    Entry {
-        key: "MPIFFT_Gflops",
-        factor: 1e9,
-    },
-    Entry {
-        key: "AvgPingPongBandwidth_GBytes",
-        factor: 1e9,
-    },
-    Entry {
-        key: "RandomlyOrderedRingBandwidth_GBytes",
-        factor: 1e9,
-    },
-    Entry {
-        key: "AvgPingPongLatency_usec",
-        factor: 1e3,
-    },
-    Entry {
-        key: "RandomlyOrderedRingLatency_usec",
-        factor: 1e3,
-    },
-];
+const ENTRIES: &[Entry] = &tare_model::rows! {
+    Entry { key: "HPL_Tflops", factor: 1e12, },
+    Entry { key: "StarDGEMM_Gflops", factor: 1e9, },
+    Entry { key: "PTRANS_GBs", factor: 1e9, },
+    Entry { key: "MPIRandomAccess_GUPs", factor: 1e9, },
+    Entry { key: "StarSTREAM_Triad", factor: 1e9, },
+    Entry { key: "MPIFFT_Gflops", factor: 1e9, },
+    Entry { key: "AvgPingPongBandwidth_GBytes", factor: 1e9, },
+    Entry { key: "RandomlyOrderedRingBandwidth_GBytes", factor: 1e9, },
+    Entry { key: "AvgPingPongLatency_usec", factor: 1e3, },
+    Entry { key: "RandomlyOrderedRingLatency_usec", factor: 1e3, },
+};
 
 /// The numbers of complete parameters.
 fn numbers(params: &Params) -> [u64; 5] {

@@ -23,20 +23,12 @@ id = "getppid"
 #[test]
 fn a_word_that_does_not_exist_is_answered_with_the_nearest_that_does() {
     let product = Product::new();
-    for (arguments, wrong, right) in [
+    for (arguments, wrong, right) in tare_model::rows! {
         (vec!["run", "qiuck"], "study `qiuck`", "`quick`"),
-        (
-            vec!["run", "--env", "dokcer"],
-            "environment `dokcer`",
-            "`docker`",
-        ),
-        (
-            vec!["run", "--workload", "getpid"],
-            "workload `getpid`",
-            "`getppid`",
-        ),
+        (vec!["run", "--env", "dokcer"], "environment `dokcer`", "`docker`"),
+        (vec!["run", "--workload", "getpid"], "workload `getpid`", "`getppid`"),
         (vec!["run", "zzz"], "study `zzz`", "quick"),
-    ] {
+    } {
         let ended = product.run(arguments).expect(2);
         assert!(ended.stderr.contains(wrong), "{ended}");
         assert!(ended.hint().contains(right), "{ended}");
@@ -51,62 +43,20 @@ fn a_word_that_does_not_exist_is_answered_with_the_nearest_that_does() {
 #[test]
 fn a_mistake_in_a_study_is_shown_with_its_line_and_a_caret() {
     let product = Product::new();
-    for (from, to, line, problem, hint) in [
+    for (from, to, line, problem, hint) in tare_model::rows! {
         ("blocks_max", "blocks_mix", 6, "blocks_mix", "blocks_m"),
         ("trial = \"20ms\"", "trial = \"20\"", 4, "no unit", ""),
-        (
-            "trial = \"20ms\"",
-            "trial = \"20 parsecs\"",
-            4,
-            "parsecs",
-            "",
-        ),
+        ("trial = \"20ms\"", "trial = \"20 parsecs\"", 4, "parsecs", ""),
         ("blocks_max = 2", "blocks_max = 0", 6, "at least 1", "six"),
-        (
-            "blocks_min = 1",
-            "blocks_min = 5",
-            6,
-            "is below `blocks_min`",
-            "",
-        ),
-        (
-            "trial = \"20ms\"",
-            "trial = \"20ms\"\nlimit = \"10ms\"",
-            5,
-            "not longer than `trial`",
-            "",
-        ),
-        (
-            "trial = \"20ms\"",
-            "trial = \"0ms\"",
-            4,
-            "more than nothing",
-            "",
-        ),
-        (
-            "id = \"host\"",
-            "id = \"hots\"",
-            9,
-            "environment `hots`",
-            "`host`",
-        ),
-        (
-            "id = \"getppid\"",
-            "id = \"getpid\"",
-            12,
-            "workload `getpid`",
-            "`getppid`",
-        ),
-        (
-            "id = \"host\"",
-            "id = \"host\"\nsettings.cpu = 0",
-            10,
-            "no setting `cpu`",
-            "`cpuset`",
-        ),
+        ("blocks_min = 1", "blocks_min = 5", 6, "is below `blocks_min`", ""),
+        ("trial = \"20ms\"", "trial = \"20ms\"\nlimit = \"10ms\"", 5, "not longer than `trial`", ""),
+        ("trial = \"20ms\"", "trial = \"0ms\"", 4, "more than nothing", ""),
+        ("id = \"host\"", "id = \"hots\"", 9, "environment `hots`", "`host`"),
+        ("id = \"getppid\"", "id = \"getpid\"", 12, "workload `getpid`", "`getppid`"),
+        ("id = \"host\"", "id = \"host\"\nsettings.cpu = 0", 10, "no setting `cpu`", "`cpuset`"),
         ("id = \"mine\"", "id = \"mine", 1, "", ""),
         ("blocks_min = 1", "blocks_min = \"1\"", 5, "string", ""),
-    ] {
+    } {
         assert!(STUDY.contains(from));
         let file = product.file("study.toml", STUDY.replacen(from, to, 1));
         let ended = product.run(["run", &file]).expect(2);

@@ -108,18 +108,11 @@ fn a_store_on_a_disk_that_cannot_be_written_to_is_refused_before_anything_is_sta
         exec \"$@\"";
     let store = product.folder().join("disk/store.sqlite");
     let n_trials = assert_kept(&store);
-    for arguments in [
+    for arguments in tare_model::rows! {
         &["run", "study.toml", "--store", "disk/store.sqlite"][..],
-        &[
-            "run",
-            "--resume",
-            "--budget",
-            "10s",
-            "--store",
-            "disk/store.sqlite",
-        ],
+        &["run", "--resume", "--budget", "10s", "--store", "disk/store.sqlite"],
         &["run", "study.toml", "--store", "disk/other.sqlite"],
-    ] {
+    } {
         let inner = product.command(arguments);
         let Some(ended) = with_mounts(&product, script, &inner) else {
             return;

@@ -47,6 +47,17 @@ pub(crate) fn engine_facts(world: &World) -> Facts {
     }
 }
 
+/// Why something cannot be had, and what is advised.
+pub(crate) fn absent(error: &EnvError) -> (&str, &str) {
+    match error {
+        EnvError::Absent {
+            why,
+            fix: Some(fix),
+        } => (why, fix),
+        other => panic!("{other:?}"),
+    }
+}
+
 /// The same world with an agent that is for another system.
 fn with_foreign_agent(mut world: World) -> World {
     world.agents = foreign_agent(world.folder.path());
@@ -303,11 +314,7 @@ fn what_the_engine_cannot_grant_is_refused_with_the_reason_and_leaves_nothing() 
     let Some(lacks) = lacks.filter(|names| !names.is_empty()) else {
         return with_instance(&world, &settings, StartMode::Resident, |instance| {
             let facts = inner_facts(instance);
-            assert_eq!(
-                facts.get("status.Seccomp").map(String::as_str),
-                Some("0"),
-                "{facts:?}"
-            );
+            assert_eq!(facts["status.Seccomp"], "0", "{facts:?}");
         });
     };
     for settings in [settings, Params::new().with("cap_add", "ALL")] {
@@ -316,13 +323,7 @@ fn what_the_engine_cannot_grant_is_refused_with_the_reason_and_leaves_nothing() 
         let Err(error) = environment.start(&world.cx(), StartMode::Resident) else {
             panic!("the engine gave what it does not have");
         };
-        let EnvError::Absent {
-            why,
-            fix: Some(fix),
-        } = &error
-        else {
-            panic!("{error:?}");
-        };
+        let (why, fix) = absent(&error);
         assert!(
             why.contains("unable to apply caps") && why.contains(lacks),
             "{why}"
@@ -350,13 +351,7 @@ fn an_image_that_is_not_there_is_not_pulled() {
     let settings = Params::new().with("image", "tare-test.invalid/none:1");
     let mut environment = environment(&DOCKER, "arm", &settings);
     let error = environment.prepare(&world.cx()).unwrap_err();
-    let EnvError::Absent {
-        why,
-        fix: Some(fix),
-    } = error
-    else {
-        panic!("{error:?}");
-    };
+    let (why, fix) = absent(&error);
     assert!(why.contains("tare-test.invalid/none:1"), "{why}");
     assert_eq!(fix, "`docker pull tare-test.invalid/none:1`");
     environment.remove(&world.cx()).unwrap();

@@ -85,31 +85,14 @@ fn every_security_variant_is_what_was_asked_for() {
         .with("cap_drop", Value::List(lacks));
     let all = fact(&engine, "engine.CapBnd").to_owned();
     let none = "0000000000000000";
-    for (settings, seccomp, capabilities, no_new_privileges) in [
+    for (settings, seccomp, capabilities, no_new_privileges) in tare_model::rows! {
         (Params::new(), "2", DEFAULT_CAPABILITIES, "0"),
-        (
-            Params::new().with("seccomp", "unconfined"),
-            "0",
-            DEFAULT_CAPABILITIES,
-            "0",
-        ),
+        (Params::new().with("seccomp", "unconfined"), "0", DEFAULT_CAPABILITIES, "0"),
         (Params::new().with("cap_drop", "ALL"), "2", none, "0"),
-        (
-            Params::new()
-                .with("cap_drop", "ALL")
-                .with("cap_add", "NET_BIND_SERVICE"),
-            "2",
-            "0000000000000400",
-            "0",
-        ),
+        (Params::new().with("cap_drop", "ALL").with("cap_add", "NET_BIND_SERVICE"), "2", "0000000000000400", "0"),
         (every, "2", all.as_str(), "0"),
-        (
-            Params::new().with("no_new_privileges", true),
-            "2",
-            DEFAULT_CAPABILITIES,
-            "1",
-        ),
-    ] {
+        (Params::new().with("no_new_privileges", true), "2", DEFAULT_CAPABILITIES, "1"),
+    } {
         let facts = inside(&world, &settings);
         assert_eq!(fact(&facts, "status.Seccomp"), seccomp, "{settings:?}");
         assert_eq!(fact(&facts, "status.NoNewPrivs"), no_new_privileges);

@@ -169,7 +169,7 @@ fn what_fills_its_limit_of_processes_ends_with_its_launcher() {
 
 #[test]
 fn a_run_is_cleaned_or_gone_on_with_and_never_both_at_once() {
-    let product = Product::with_killed_run();
+    let product = crate::keeping::with_killed_run();
     let mut n_gone_on = 0;
     for _ in 0..20 {
         let begin = product.n_trials();

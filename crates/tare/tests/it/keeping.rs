@@ -316,9 +316,20 @@ fn a_stored_run_is_read_from_a_file_system_that_cannot_be_written() {
     assert_eq!(ended.expect(0).stdout, shown);
 }
 
+/// One whose run was killed after a few trials.
+pub(crate) fn with_killed_run() -> Product {
+    let product = Product::new();
+    let arguments = words("run --env host --workload getppid --blocks 20000");
+    let mut started = Product::start(product.command(arguments));
+    product.wait_for_trials(&mut started, 2);
+    started.signal("KILL", false);
+    started.wait();
+    product
+}
+
 #[test]
 fn what_was_not_begun_here_is_run_only_when_it_is_trusted() {
-    let product = Product::with_killed_run();
+    let product = with_killed_run();
     product.run(["clean"]).expect(0);
     // Somebody sends the store.
     let other = Product::new();
@@ -352,7 +363,7 @@ fn what_was_not_begun_here_is_run_only_when_it_is_trusted() {
 
 #[test]
 fn cleaning_where_a_run_was_begun_leaves_it_alone_where_it_is_gone_on_with() {
-    let product = Product::with_killed_run();
+    let product = with_killed_run();
     let run = product.stored("SELECT id FROM run")[0].clone();
     assert!(product.home().join("runs").join(&run).exists());
     wait_until("its processes have ended", || labelled(&run).is_empty());

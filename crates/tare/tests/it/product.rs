@@ -197,17 +197,6 @@ impl Product {
         }
     }
 
-    /// One whose run was killed after a few trials.
-    pub(crate) fn with_killed_run() -> Self {
-        let product = Self::new();
-        let arguments = words("run --env host --workload getppid --blocks 20000");
-        let mut started = Self::start(product.command(arguments));
-        product.wait_for_trials(&mut started, 2);
-        started.signal("KILL", false);
-        started.wait();
-        product
-    }
-
     /// A folder for the test's own files.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()

@@ -264,21 +264,11 @@ fn a_host_that_cannot_be_reached_is_told_by_its_reason() {
     assert!(text.contains("Connection refused"), "{text}");
     assert!(fix.contains("port"), "{fix}");
 
-    for (name, value, says, advises) in [
-        (
-            "host",
-            "tare-test.invalid",
-            "no machine has the name `tare-test.invalid`",
-            "ssh -G",
-        ),
+    for (name, value, says, advises) in tare_model::rows! {
+        ("host", "tare-test.invalid", "no machine has the name `tare-test.invalid`", "ssh -G"),
         ("config", "/nonexistent/config", "/nonexistent/config", ""),
-        (
-            "identity",
-            "/nonexistent/key",
-            "/nonexistent/key",
-            "identity",
-        ),
-    ] {
+        ("identity", "/nonexistent/key", "/nonexistent/key", "identity"),
+    } {
         is_refused(&world, &server, (name, value), says, advises);
     }
 }

@@ -44,39 +44,15 @@ fn a_study_may_measure_a_part_of_a_publication_and_what_the_publications_own_stu
 
 #[test]
 fn what_a_study_says_itself_of_a_publication_must_be_right() {
-    for (from, to, said) in [
-        (
-            "name = \"iozone-read-128k-4k\"",
-            "name = \"iozone-raed-128k-4k\"",
-            "has no quantity",
-        ),
-        (
-            "disk.iozone-read.throughput",
-            "disk.iozone-raed.throughput",
-            "has the metric",
-        ),
-        (
-            "arm = \"docker\" }]",
-            "arm = \"dokcer\" }]",
-            "speaks of an arm",
-        ),
+    for (from, to, said) in tare_model::rows! {
+        ("name = \"iozone-read-128k-4k\"", "name = \"iozone-raed-128k-4k\"", "has no quantity"),
+        ("disk.iozone-read.throughput", "disk.iozone-raed.throughput", "has the metric"),
+        ("arm = \"docker\" }]", "arm = \"dokcer\" }]", "speaks of an arm"),
         ("rows = [\"iozone", "rows = [\"ioz", "has no quantity"),
-        (
-            "label = \"read\"",
-            "label = \"read\"\nfactor = 0.0",
-            "a factor",
-        ),
-        (
-            "label = \"read\"",
-            "label = \"read\"\ninverse = true",
-            "is inverse",
-        ),
-        (
-            "label = \"read\"",
-            "label = \"read\"\nsweep = { record = [\"4k\", \"8k\"] }",
-            "two quantities",
-        ),
-    ] {
+        ("label = \"read\"", "label = \"read\", factor = 0.0", "a factor"),
+        ("label = \"read\"", "label = \"read\", inverse = true", "is inverse"),
+        ("label = \"read\"", "label = \"read\", sweep = { record = [\"4k\", \"8k\"] }", "two quantities"),
+    } {
         let text = ONE.replacen(from, to, 1);
         assert_ne!(text, ONE, "{from}");
         let error = parse("s.toml", &text, &Adjustments::default()).unwrap_err();

@@ -51,7 +51,7 @@ pub(super) fn has_logged_in(stderr: &str) -> bool {
 
 /// What `ssh` says where there is no connection. HOST is the host, LINE what was said, OFFERS the ways in which the
 /// server lets people in, NAME the name under which the key is known, BY_HAND and COPY what a user would type.
-static KNOWN: &[Known] = &[
+static KNOWN: &[Known] = &tare_model::rows! {
     Known::absent(
         &["remote host identification has changed"],
         "the key of `HOST` is not the one that is known for it: another machine, or somebody in between",
@@ -62,16 +62,8 @@ static KNOWN: &[Known] = &[
         "the key of `HOST` is not known here, and Tare accepts none for you",
         "connect once by hand and compare the key: `BY_HAND`",
     ),
-    Known::absent(
-        &["warning: identity file"],
-        "the key cannot be read: LINE",
-        "name the file of a private key: `identity = \"FILE\"`",
-    ),
-    Known::denied(
-        &["unprotected private key file"],
-        "`ssh` does not use a key that others can read: WORDS",
-        "`chmod 600` the key",
-    ),
+    Known::absent(&["warning: identity file"], "the key cannot be read: LINE", "name the file of a private key: `identity = \"FILE\"`"),
+    Known::denied(&["unprotected private key file"], "`ssh` does not use a key that others can read: WORDS", "`chmod 600` the key"),
     Known::denied(
         &[
             "permission denied ( … password",
@@ -80,11 +72,7 @@ static KNOWN: &[Known] = &[
         "`HOST` takes none of the keys and asks for a password (it offers OFFERS)",
         COPY_FIX,
     ),
-    Known::denied(
-        &["permission denied ("],
-        "`HOST` takes none of the keys (it offers OFFERS)",
-        COPY_FIX,
-    ),
+    Known::denied(&["permission denied ("], "`HOST` takes none of the keys (it offers OFFERS)", COPY_FIX),
     Known::denied(
         &["too many authentication failures"],
         "`HOST` was offered too many keys before the right one",
@@ -95,11 +83,7 @@ static KNOWN: &[Known] = &[
         "no machine has the name `HOST`: LINE",
         "check the name, or give it to an address in your ssh configuration (`ssh -G HOST` shows what it says)",
     ),
-    Known::absent(
-        &["connection refused"],
-        "nobody listens: LINE",
-        "start an ssh server there, or give its `port`",
-    ),
+    Known::absent(&["connection refused"], "nobody listens: LINE", "start an ssh server there, or give its `port`"),
     Known::absent(
         &["no route to host", "network is unreachable"],
         "`HOST` cannot be reached: LINE",
@@ -115,7 +99,7 @@ static KNOWN: &[Known] = &[
         "`ssh` cannot use its configuration: LINE",
         "`BY_HAND` must work first",
     ),
-];
+};
 
 const COPY_FIX: &str =
     "`COPY`, and `ssh-add` if the key has a passphrase; Tare never asks for a password";

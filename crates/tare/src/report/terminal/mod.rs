@@ -242,29 +242,13 @@ fn sum(cells: &[&DossierCell]) -> String {
         .filter(|cell| cell.verdict == Verdict::Inconclusive)
         .count();
     let n_doubtful = doubtful(cells).count();
-    let parts = [
-        (
-            count(&[Verdict::MaterialCost, Verdict::Cost]),
-            "costs more",
-            "cost more",
-        ),
-        (
-            n_within,
-            "equivalent or negligible",
-            "equivalent or negligible",
-        ),
-        (
-            count(&[Verdict::Gain, Verdict::MaterialGain]),
-            "costs less",
-            "cost less",
-        ),
+    let parts = tare_model::rows! {
+        (count(&[Verdict::MaterialCost, Verdict::Cost]), "costs more", "cost more"),
+        (n_within, "equivalent or negligible", "equivalent or negligible"),
+        (count(&[Verdict::Gain, Verdict::MaterialGain]), "costs less", "cost less"),
         (n_open, "open", "open"),
-        (
-            n_doubtful,
-            "different only by itself",
-            "different only by themselves",
-        ),
-    ];
+        (n_doubtful, "different only by itself", "different only by themselves"),
+    };
     let told: Vec<String> = parts
         .iter()
         .filter(|(count, _, _)| *count > 0)

@@ -175,28 +175,12 @@ fn a_recipe_fills_in_the_defaults_and_names_the_probe() {
 
 #[test]
 fn a_parameter_that_is_unknown_or_out_of_range_is_refused_with_a_hint() {
-    for (params, param, hint) in [
-        (
-            Params::new().with("mbi", 3i64),
-            "mbi",
-            "it has `mib`, `size`",
-        ),
-        (
-            Params::new().with("mib", 65i64),
-            "mib",
-            "use a whole number from 1 to 64",
-        ),
-        (
-            Params::new().with("mib", "3"),
-            "mib",
-            "use a whole number from 1 to 64",
-        ),
-        (
-            Params::new().with("size", "huge"),
-            "size",
-            "use one of `small`, `large`",
-        ),
-    ] {
+    for (params, param, hint) in tare_model::rows! {
+        (Params::new().with("mbi", 3i64), "mbi", "it has `mib`, `size`"),
+        (Params::new().with("mib", 65i64), "mib", "use a whole number from 1 to 64"),
+        (Params::new().with("mib", "3"), "mib", "use a whole number from 1 to 64"),
+        (Params::new().with("size", "huge"), "size", "use one of `small`, `large`"),
+    } {
         let error = WORKLOAD.recipe(&params, None).unwrap_err();
         assert_eq!(error.param, param);
         assert_eq!(error.hint.as_deref(), Some(hint));

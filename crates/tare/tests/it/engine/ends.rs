@@ -228,23 +228,11 @@ fn an_arm_that_can_have_only_one_instance_measures_all_but_what_needs_two() {
 
 #[test]
 fn a_published_port_is_served_inside_and_asked_for_outside() {
-    for (path, bind, inside, address, port) in [
-        (
-            tare_model::Path::PublishedLoopback,
-            "0.0.0.0",
-            Some(80),
-            "127.0.0.1",
-            8080,
-        ),
+    for (path, bind, inside, address, port) in tare_model::rows! {
+        (tare_model::Path::PublishedLoopback, "0.0.0.0", Some(80), "127.0.0.1", 8080),
         // Where nothing is in between, the server's own port is the published one.
-        (
-            tare_model::Path::PublishedBridge,
-            "10.0.0.4",
-            None,
-            "10.0.0.4",
-            4321,
-        ),
-    ] {
+        (tare_model::Path::PublishedBridge, "10.0.0.4", None, "10.0.0.4", 4321),
+    } {
         let scene = Scene::acting([(("box", 0), Act::Listen(4321))]);
         let study = pair_of_box(path);
         let summary = scene.execute(&study).unwrap();

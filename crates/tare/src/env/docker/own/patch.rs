@@ -359,7 +359,7 @@ mod tests {
     #[test]
     fn what_no_flag_brought_is_taken_away_by_one_and_a_health_check_with_all_its_flags() {
         let checked = "docker run --health-cmd=true --health-interval 1s --init x sh";
-        for (line, id, image_env, patched, told) in [
+        for (line, id, image_env, patched, told) in tare_model::rows! {
             (
                 "docker run --init x sh",
                 "engine.seccomp",
@@ -367,28 +367,10 @@ mod tests {
                 "docker run --security-opt seccomp=unconfined --init x sh",
                 "with `--security-opt seccomp=unconfined`",
             ),
-            (
-                "docker run --init x sh",
-                "env.SLOW",
-                &["SLOW=1"],
-                "docker run --env SLOW --init x sh",
-                "with `--env SLOW`",
-            ),
-            (
-                checked,
-                "health",
-                &[],
-                "docker run --init x sh",
-                "without `--health-cmd=…` and without `--health-interval …`",
-            ),
-            (
-                "docker run checked sh",
-                "health",
-                &[],
-                "docker run --no-healthcheck checked sh",
-                "with `--no-healthcheck`",
-            ),
-        ] {
+            ("docker run --init x sh", "env.SLOW", &["SLOW=1"], "docker run --env SLOW --init x sh", "with `--env SLOW`"),
+            (checked, "health", &[], "docker run --init x sh", "without `--health-cmd=…` and without `--health-interval …`"),
+            ("docker run checked sh", "health", &[], "docker run --no-healthcheck checked sh", "with `--no-healthcheck`"),
+        } {
             let (line, how) = patch(line, &[id], image_env).unwrap();
             assert_eq!((line.as_str(), how.as_str()), (patched, told));
         }
