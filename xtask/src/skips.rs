@@ -9,40 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) const VARIABLE: &str = "TARE_SKIPS";
 
 /// What the tests may rely on once it was provisioned: they fail rather than skip where it is missing.
-pub(crate) const PROVISIONED: &[&str] = &[
-    "block-device",
-    "container",
-    "cpio",
-    "crun",
-    "docker",
-    "docker-socket",
-    "docker-tls",
-    "fio",
-    "font",
-    "hpcc",
-    "io_uring",
-    "iperf3",
-    "nc",
-    "oci",
-    "openblas",
-    "packed",
-    "ping",
-    "podman",
-    "probe",
-    "proc",
-    "python3",
-    "root",
-    "runc",
-    "script",
-    "ssh",
-    "strace",
-    "stress-ng",
-    "tmpfs",
-    "tools",
-    "userns",
-    "vm",
+pub(crate) const PROVISIONED: &[&str] = &tare_model::rows! {
+    "block-device", "container", "cpio", "crun", "docker", "docker-socket", "docker-tls", "fio", "font",
+    "hpcc", "io_uring", "iperf3", "nc", "oci", "openblas", "packed", "ping", "podman", "probe", "proc",
+    "python3", "root", "runc", "script", "ssh", "strace", "stress-ng", "tmpfs", "tools", "userns", "vm",
     "wine",
-];
+};
 
 /// What provisioning may fail to bring, each with the reason; a test that misses it stands among those skipped.
 #[cfg(test)]

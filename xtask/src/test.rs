@@ -20,19 +20,10 @@ use crate::workspace::target_folder;
 use crate::{contracts, deny, planted, reproduce, skips};
 
 /// Parts of the names of tests that wait for other programs more than they compute: a browser, engines, guests.
-const WAITING: [&str; 11] = [
-    "accessible::",
-    "broken_disk::",
-    "cluster::",
-    "docker_contexts::",
-    "own::",
-    "own_baseline::",
-    "own_mounts::",
-    "own_ways::",
-    "podman::",
-    "ssh::",
-    "vm::",
-];
+const WAITING: [&str; 11] = tare_model::rows! {
+    "accessible::", "broken_disk::", "cluster::", "docker_contexts::", "own::", "own_baseline::",
+    "own_mounts::", "own_ways::", "podman::", "ssh::", "vm::",
+};
 /// Part of the names of tests that run the program for Windows.
 const WINDOWS: &str = "wine::";
 /// The variable that names the program for Windows.

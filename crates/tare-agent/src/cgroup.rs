@@ -70,15 +70,9 @@ pub fn without_own_group(path: &str) -> &str {
 
 /// Words of a mount's super-block options that name no controller.
 fn is_controller(word: &str) -> bool {
-    const OTHERS: [&str; 7] = [
-        "rw",
-        "ro",
-        "xattr",
-        "clone_children",
-        "noprefix",
-        "seclabel",
-        "relatime",
-    ];
+    const OTHERS: [&str; 7] = tare_model::rows! {
+        "rw", "ro", "xattr", "clone_children", "noprefix", "seclabel", "relatime",
+    };
     !word.is_empty() && !OTHERS.contains(&word) && !word.contains('=')
 }
 

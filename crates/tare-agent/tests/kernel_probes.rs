@@ -116,14 +116,9 @@ fn an_argument_that_a_probe_does_not_know_is_a_failure_and_not_another_measureme
 }
 
 /// The probes that make files.
-const WITH_FILES: [&str; 6] = [
-    "directory",
-    "files",
-    "lines",
-    "page-load",
-    "read-files",
-    "stat",
-];
+const WITH_FILES: [&str; 6] = tare_model::rows! {
+    "directory", "files", "lines", "page-load", "read-files", "stat",
+};
 
 #[test]
 fn a_working_directory_that_cannot_be_written_is_no_measurement() {

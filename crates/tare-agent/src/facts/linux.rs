@@ -15,23 +15,12 @@ use crate::cgroup;
 use tare_model::mountinfo::{Membership, Mount, cgroup_layout};
 
 /// Fields of `/proc/self/status` that tell what the kernel forbids this process or charges it for.
-const STATUS: &[&str] = &[
-    fact::STATUS_SECCOMP,
-    fact::STATUS_SECCOMP_FILTERS,
-    fact::STATUS_STORE_BYPASS,
-    fact::STATUS_INDIRECT_BRANCH,
-    fact::STATUS_NO_NEW_PRIVS,
-    fact::STATUS_CAP_INH,
-    fact::STATUS_CAP_PRM,
-    fact::STATUS_CAP_EFF,
-    fact::STATUS_CAP_BND,
-    fact::STATUS_CAP_AMB,
-    fact::STATUS_CPUS_ALLOWED,
-    fact::STATUS_MEMS_ALLOWED,
-    fact::STATUS_THP_ENABLED,
-    fact::STATUS_UID,
-    fact::STATUS_GID,
-];
+const STATUS: &[&str] = &tare_model::rows! {
+    fact::STATUS_SECCOMP, fact::STATUS_SECCOMP_FILTERS, fact::STATUS_STORE_BYPASS,
+    fact::STATUS_INDIRECT_BRANCH, fact::STATUS_NO_NEW_PRIVS, fact::STATUS_CAP_INH, fact::STATUS_CAP_PRM,
+    fact::STATUS_CAP_EFF, fact::STATUS_CAP_BND, fact::STATUS_CAP_AMB, fact::STATUS_CPUS_ALLOWED,
+    fact::STATUS_MEMS_ALLOWED, fact::STATUS_THP_ENABLED, fact::STATUS_UID, fact::STATUS_GID,
+};
 
 /// Controllers with the facts that the files of their limits give: v1's, v2's. A fact is called like its file.
 const LIMITS: &[(&str, &[&str], &[&str])] = &[

@@ -19,17 +19,11 @@ use crate::launch::network::queues;
 const HOLDING: [&str; 6] = ["tbf", "netem", "htb", "hfsc", "cake", "cbq"];
 
 /// Settings that a new network namespace resets to the kernel's defaults.
-const SETTINGS: &[&str] = &[
-    "net/core/somaxconn",
-    "net/core/rmem_max",
-    "net/core/wmem_max",
-    "net/ipv4/tcp_rmem",
-    "net/ipv4/tcp_wmem",
-    "net/ipv4/tcp_congestion_control",
-    "net/ipv4/tcp_slow_start_after_idle",
-    "net/netfilter/nf_conntrack_max",
+const SETTINGS: &[&str] = &tare_model::rows! {
+    "net/core/somaxconn", "net/core/rmem_max", "net/core/wmem_max", "net/ipv4/tcp_rmem", "net/ipv4/tcp_wmem",
+    "net/ipv4/tcp_congestion_control", "net/ipv4/tcp_slow_start_after_idle", "net/netfilter/nf_conntrack_max",
     "net/netfilter/nf_conntrack_count",
-];
+};
 
 /// Collects all of them.
 pub(super) fn collect(facts: &mut Collector) {

@@ -11,31 +11,12 @@ use tare_model::fact;
 use super::Collector;
 
 /// Variables that change how much a program does at once or which way it does it.
-const VARIABLES: &[&str] = &[
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "OPENBLAS_CORETYPE",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-    "NUMEXPR_MAX_THREADS",
-    "GOMAXPROCS",
-    "GOGC",
-    "GOMEMLIMIT",
-    "RAYON_NUM_THREADS",
-    "TOKIO_WORKER_THREADS",
-    "UV_THREADPOOL_SIZE",
-    "NODE_OPTIONS",
-    "DOTNET_PROCESSOR_COUNT",
-    "DOTNET_gcServer",
-    "JAVA_TOOL_OPTIONS",
-    "MALLOC_ARENA_MAX",
-    "GLIBC_TUNABLES",
-    "LD_PRELOAD",
-    "PYTHONDONTWRITEBYTECODE",
-    "LANG",
-    "LC_ALL",
-    "TZ",
-];
+const VARIABLES: &[&str] = &tare_model::rows! {
+    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OPENBLAS_CORETYPE", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
+    "NUMEXPR_MAX_THREADS", "GOMAXPROCS", "GOGC", "GOMEMLIMIT", "RAYON_NUM_THREADS", "TOKIO_WORKER_THREADS",
+    "UV_THREADPOOL_SIZE", "NODE_OPTIONS", "DOTNET_PROCESSOR_COUNT", "DOTNET_gcServer", "JAVA_TOOL_OPTIONS",
+    "MALLOC_ARENA_MAX", "GLIBC_TUNABLES", "LD_PRELOAD", "PYTHONDONTWRITEBYTECODE", "LANG", "LC_ALL", "TZ",
+};
 
 /// Of these only the presence is told: their values may hold passwords.
 const SECRET: &[&str] = &[

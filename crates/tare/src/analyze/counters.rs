@@ -8,42 +8,16 @@ use std::sync::LazyLock;
 use tare_model::counter;
 
 /// The counters that causes read.
-pub(super) const NAMES: [&str; 34] = [
-    counter::WALL,
-    counter::UNITS,
-    counter::USER,
-    counter::SYS,
-    counter::CHILDREN_USER,
-    counter::CHILDREN_SYS,
-    counter::MINFLT,
-    counter::MAJFLT,
-    counter::NVCSW,
-    counter::NIVCSW,
-    counter::ON_CPU,
-    counter::RUN_DELAY,
-    counter::NR_PERIODS,
-    counter::NR_THROTTLED,
-    counter::THROTTLED,
-    counter::STEAL,
-    counter::RCHAR,
-    counter::WCHAR,
-    counter::SYSCR,
-    counter::SYSCW,
-    counter::READ_BYTES,
-    counter::WRITE_BYTES,
-    counter::MEMORY_LIMIT_HITS,
-    counter::TCP_RETRANSMITS,
-    counter::IP_FRAGMENT_FAILURES,
-    counter::PRESSURE_CPU,
-    counter::PRESSURE_MEMORY,
-    counter::PRESSURE_IO,
-    counter::CHARGED_CPU,
-    counter::CHARGED_NR_THROTTLED,
-    counter::CHARGED_THROTTLED,
-    counter::CHARGED_MEMORY_LIMIT_HITS,
-    counter::CHARGED_READ,
-    counter::CHARGED_WRITE,
-];
+pub(super) const NAMES: [&str; 34] = tare_model::rows! {
+    counter::WALL, counter::UNITS, counter::USER, counter::SYS, counter::CHILDREN_USER, counter::CHILDREN_SYS,
+    counter::MINFLT, counter::MAJFLT, counter::NVCSW, counter::NIVCSW, counter::ON_CPU, counter::RUN_DELAY,
+    counter::NR_PERIODS, counter::NR_THROTTLED, counter::THROTTLED, counter::STEAL, counter::RCHAR,
+    counter::WCHAR, counter::SYSCR, counter::SYSCW, counter::READ_BYTES, counter::WRITE_BYTES,
+    counter::MEMORY_LIMIT_HITS, counter::TCP_RETRANSMITS, counter::IP_FRAGMENT_FAILURES,
+    counter::PRESSURE_CPU, counter::PRESSURE_MEMORY, counter::PRESSURE_IO, counter::CHARGED_CPU,
+    counter::CHARGED_NR_THROTTLED, counter::CHARGED_THROTTLED, counter::CHARGED_MEMORY_LIMIT_HITS,
+    counter::CHARGED_READ, counter::CHARGED_WRITE,
+};
 
 /// One trial's counters: the place in [`NAMES`] and the number, of those that were read. The 24 bits of a `f32`
 /// are more than a median of single trials deserves.

@@ -13,17 +13,10 @@ use tare_model::Better;
 use tare_model::{counter, fact};
 
 /// Variables that size the usual pools.
-pub(super) const VARIABLES: &[&str] = &[
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-    "NUMEXPR_MAX_THREADS",
-    "GOMAXPROCS",
-    "RAYON_NUM_THREADS",
-    "UV_THREADPOOL_SIZE",
-    "DOTNET_PROCESSOR_COUNT",
-];
+pub(super) const VARIABLES: &[&str] = &tare_model::rows! {
+    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "NUMEXPR_MAX_THREADS",
+    "GOMAXPROCS", "RAYON_NUM_THREADS", "UV_THREADPOOL_SIZE", "DOTNET_PROCESSOR_COUNT",
+};
 /// n instances that share the processors fairly take n times as long; this many times that is no sharing.
 const UNFAIR: f64 = 3.0;
 

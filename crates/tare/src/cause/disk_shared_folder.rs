@@ -13,23 +13,10 @@ use super::triage::Family;
 use super::{Case, switch};
 
 /// File systems behind which another machine or another operating system answers.
-pub(super) const SHARED: &[&str] = &[
-    "9p",
-    "virtiofs",
-    "fuse.grpcfuse",
-    "fuse.osxfs",
-    "fakeowner",
-    "drvfs",
-    "vboxsf",
-    "prl_fs",
-    "vmhgfs",
-    "fuse.vmhgfs-fuse",
-    "cifs",
-    "smb3",
-    "nfs",
-    "nfs4",
-    "fuse.sshfs",
-];
+pub(super) const SHARED: &[&str] = &tare_model::rows! {
+    "9p", "virtiofs", "fuse.grpcfuse", "fuse.osxfs", "fakeowner", "drvfs", "vboxsf", "prl_fs", "vmhgfs",
+    "fuse.vmhgfs-fuse", "cifs", "smb3", "nfs", "nfs4", "fuse.sshfs",
+};
 /// What the other side's way is called, for the claim.
 const ON_A_DESKTOP: &[&str] = &[
     "Docker Desktop",

@@ -88,29 +88,11 @@ const BY_METRIC: &[(&str, Kind)] = &[
 ];
 
 /// First words of the metrics of Tare's own probes, which are the same bytes in every arm.
-const OWN: &[&str] = &[
-    "clock.",
-    "cpu.",
-    "disk.copy-up.",
-    "disk.fsync.",
-    "disk.random-read",
-    "disk.sequential-read",
-    "environment.",
-    "fs.",
-    "ipc.",
-    "lock.",
-    "mem.",
-    "net.tcp.",
-    "net.udp.",
-    "proc.",
-    "random.",
-    "start-up.",
-    "stdio.",
-    "syscall.",
-    "task.",
-    "thread.",
-    "timer.",
-];
+const OWN: &[&str] = &tare_model::rows! {
+    "clock.", "cpu.", "disk.copy-up.", "disk.fsync.", "disk.random-read", "disk.sequential-read",
+    "environment.", "fs.", "ipc.", "lock.", "mem.", "net.tcp.", "net.udp.", "proc.", "random.", "start-up.",
+    "stdio.", "syscall.", "task.", "thread.", "timer.",
+};
 
 /// Whether the cell is one of Tare's own probes: static, the same bytes everywhere.
 pub fn is_own_probe(cell: &DossierCell) -> bool {

@@ -10,14 +10,9 @@ use super::triage::Family;
 use super::{Case, switch};
 
 /// Clocks that user space cannot read by itself.
-const SLOW: &[&str] = &[
-    "hpet",
-    "acpi_pm",
-    "xen",
-    "refined-jiffies",
-    "jiffies",
-    "pit",
-];
+const SLOW: &[&str] = &tare_model::rows! {
+    "hpet", "acpi_pm", "xen", "refined-jiffies", "jiffies", "pit",
+};
 /// A reading without a system call is faster than this everywhere.
 const READABLE_NS: f64 = 60.0;
 

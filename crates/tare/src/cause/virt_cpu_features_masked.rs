@@ -10,31 +10,11 @@ use super::triage::Family;
 use super::{Case, switch};
 
 /// Instructions that libraries have fast ways for, and features that make entering the kernel cheap.
-const FAST: &[&str] = &[
-    "aes",
-    "avx",
-    "avx2",
-    "avx512f",
-    "avx512bw",
-    "avx512_vnni",
-    "bmi2",
-    "fma",
-    "sha_ni",
-    "pclmulqdq",
-    "vaes",
-    "pcid",
-    "invpcid",
-    "fsrm",
-    "erms",
-    "rdtscp",
-    "sse4_2",
-    "popcnt",
-    "asimd",
-    "sve",
-    "atomics",
-    "crc32",
+const FAST: &[&str] = &tare_model::rows! {
+    "aes", "avx", "avx2", "avx512f", "avx512bw", "avx512_vnni", "bmi2", "fma", "sha_ni", "pclmulqdq", "vaes",
+    "pcid", "invpcid", "fsrm", "erms", "rdtscp", "sse4_2", "popcnt", "asimd", "sve", "atomics", "crc32",
     "sha2",
-];
+};
 const FAMILIES: &[Family] = &[Family::OtherCode, Family::CostlierCalls];
 
 pub(super) static CAUSE: Entry = Entry {

@@ -14,14 +14,9 @@ use super::{Case, switch};
 const NETWORK: &[&str] = &[
     "e1000", "e1000e", "8139cp", "8139too", "pcnet32", "ne2k_pci", "tulip", "rtl8139",
 ];
-const DISK: &[&str] = &[
-    "ata_piix",
-    "ahci",
-    "mptspi",
-    "sym53c8xx",
-    "pata_legacy",
-    "ide",
-];
+const DISK: &[&str] = &tare_model::rows! {
+    "ata_piix", "ahci", "mptspi", "sym53c8xx", "pata_legacy", "ide",
+};
 const IMITATED_MODELS: &[&str] = &["QEMU HARDDISK", "VBOX HARDDISK", "VMware Virtual"];
 const FAMILIES: &[Family] = &[CostlierCalls, Waiting, Device, Steal, OnBehalf];
 

@@ -137,15 +137,9 @@ fn as_text(found: &[(&str, Availability)], noise: &Noise, facts: &Facts) -> Stri
 
 /// What identifies an environment, in a few words; `--json` has everything.
 fn worth_knowing(facts: &Facts) -> Vec<String> {
-    const TELLING: [&str; 7] = [
-        "accelerator",
-        "version",
-        "cgroup",
-        "storage",
-        "rootless",
-        "user_namespace",
-        "missing",
-    ];
+    const TELLING: [&str; 7] = tare_model::rows! {
+        "accelerator", "version", "cgroup", "storage", "rootless", "user_namespace", "missing",
+    };
     const LONGEST: usize = 60;
     let told = |name: &str, value: &str| {
         // The capabilities that an engine cannot give its containers, because nobody gave them to it.

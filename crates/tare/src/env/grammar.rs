@@ -27,23 +27,10 @@ pub(super) fn is_capability(text: &str) -> bool {
 }
 
 /// Limits of a process by the names that the engine takes (docker/go-units, `ulimit.go`).
-pub(super) const ULIMITS: [&str; 15] = [
-    "core",
-    "cpu",
-    "data",
-    "fsize",
-    "locks",
-    "memlock",
-    "msgqueue",
-    "nice",
-    "nofile",
-    "nproc",
-    "rss",
-    "rtprio",
-    "rttime",
-    "sigpending",
-    "stack",
-];
+pub(super) const ULIMITS: [&str; 15] = tare_model::rows! {
+    "core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc", "rss",
+    "rtprio", "rttime", "sigpending", "stack",
+};
 
 /// An amount of bytes: `64`, `64b`, `64k`, `64kb`, `64 KiB`, and so on with m, g and t; powers of 1024, as the
 /// engines' commands read them (docker/go-units, `RAMInBytes`).

@@ -13,47 +13,15 @@ use tare_model::launch::Bind;
 use crate::cx::{files, vars};
 
 /// Folders and files that are private wherever they are; what a machine does not have is passed over.
-const ALWAYS: [&str; 39] = [
-    "/root",
-    "/home",
-    "/etc/shadow",
-    "/etc/shadow-",
-    "/etc/gshadow",
-    "/etc/gshadow-",
-    "/etc/security/opasswd",
-    "/etc/sudoers",
-    "/etc/sudoers.d",
-    "/etc/ssl/private",
-    "/etc/pki/tls/private",
-    "/etc/letsencrypt",
-    "/etc/krb5.keytab",
-    "/etc/docker",
-    "/etc/kubernetes",
-    "/etc/rancher",
-    "/etc/wireguard",
-    "/etc/openvpn",
-    "/etc/NetworkManager/system-connections",
-    "/etc/wpa_supplicant",
-    "/etc/ppp",
-    "/var/backups",
-    "/var/lib/docker",
-    "/var/lib/containerd",
-    "/var/lib/containers",
-    "/var/lib/kubelet",
-    "/var/lib/libvirt",
-    "/var/lib/tare",
-    "/var/mail",
-    "/var/spool/cron",
-    "/run/docker.sock",
-    "/run/docker",
-    "/run/containerd",
-    "/run/crio",
-    "/run/podman",
-    "/run/libvirt",
-    "/run/dbus",
-    "/run/systemd/private",
-    "/run/user",
-];
+const ALWAYS: [&str; 39] = tare_model::rows! {
+    "/root", "/home", "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/security/opasswd",
+    "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private", "/etc/pki/tls/private", "/etc/letsencrypt",
+    "/etc/krb5.keytab", "/etc/docker", "/etc/kubernetes", "/etc/rancher", "/etc/wireguard", "/etc/openvpn",
+    "/etc/NetworkManager/system-connections", "/etc/wpa_supplicant", "/etc/ppp", "/var/backups",
+    "/var/lib/docker", "/var/lib/containerd", "/var/lib/containers", "/var/lib/kubelet", "/var/lib/libvirt",
+    "/var/lib/tare", "/var/mail", "/var/spool/cron", "/run/docker.sock", "/run/docker", "/run/containerd",
+    "/run/crio", "/run/podman", "/run/libvirt", "/run/dbus", "/run/systemd/private", "/run/user",
+};
 
 /// Where an ssh server keeps what it proves itself with.
 const SSH: &str = "/etc/ssh";

@@ -346,15 +346,9 @@ pub(super) mod tests {
         }
     }
 
-    static TABLE: &[Setting] = &[
-        CPUS,
-        CPUSET,
-        MEMORY,
-        NO_NEW_PRIVILEGES,
-        SECCOMP,
-        CAP_ADD,
-        ULIMIT,
-    ];
+    static TABLE: &[Setting] = &tare_model::rows! {
+        CPUS, CPUSET, MEMORY, NO_NEW_PRIVILEGES, SECCOMP, CAP_ADD, ULIMIT,
+    };
 
     fn refused(name: &str, value: impl Into<Value>) -> SettingsError {
         Reader::new("x", TABLE, &with(name, value))

@@ -158,23 +158,12 @@ mod tests {
     use super::*;
 
     /// What has a comparison of its own.
-    const BY_THEMSELVES: &[&str] = &[
-        fact::AGENT_SHA256,
-        fact::KERNEL_RELEASE,
-        fact::KERNEL_BOOT_ID,
-        fact::MOUNT_FSTYPE,
-        fact::CGROUP_CPU_MAX,
-        fact::CGROUP_CFS_QUOTA,
-        fact::CGROUP_CFS_PERIOD,
-        fact::CGROUP_MEMORY_MAX,
-        fact::CGROUP_MEMORY_LIMIT,
-        fact::CGROUP_PIDS_MAX,
-        fact::TOOL_PATH,
-        fact::TOOL_SHA256,
-        fact::TOOL_VERSION,
-        fact::TOOL_INTERPRETER,
-        fact::TOOL_INTERPRETER_SHA256,
-    ];
+    const BY_THEMSELVES: &[&str] = &tare_model::rows! {
+        fact::AGENT_SHA256, fact::KERNEL_RELEASE, fact::KERNEL_BOOT_ID, fact::MOUNT_FSTYPE,
+        fact::CGROUP_CPU_MAX, fact::CGROUP_CFS_QUOTA, fact::CGROUP_CFS_PERIOD, fact::CGROUP_MEMORY_MAX,
+        fact::CGROUP_MEMORY_LIMIT, fact::CGROUP_PIDS_MAX, fact::TOOL_PATH, fact::TOOL_SHA256,
+        fact::TOOL_VERSION, fact::TOOL_INTERPRETER, fact::TOOL_INTERPRETER_SHA256,
+    };
 
     #[test]
     fn what_the_table_says_is_compared_is_and_in_one_way() {

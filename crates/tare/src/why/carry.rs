@@ -29,36 +29,11 @@ const USERLAND_SHOWN: &str =
     "with the host's userland shown read-only inside, without its password files and keys";
 
 /// Variables that are passed; one that ends in `*` stands for all that begin so.
-const HARMLESS: [&str; 28] = [
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LANGUAGE",
-    "LC_*",
-    "TZ",
-    "TERM",
-    "TMPDIR",
-    "PYTHON*",
-    "VIRTUAL_ENV",
-    "PYENV_*",
-    "LD_LIBRARY_PATH",
-    "OMP_*",
-    "OPENBLAS_*",
-    "MKL_*",
-    "NUMEXPR_*",
-    "RAYON_*",
-    "GOMAXPROCS",
-    "GOGC",
-    "JAVA_HOME",
-    "JAVA_OPTS",
-    "RUBYOPT",
-    "PERL5LIB",
-    "MALLOC_*",
-    "GLIBC_TUNABLES",
-];
+const HARMLESS: [&str; 28] = tare_model::rows! {
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "TMPDIR", "PYTHON*",
+    "VIRTUAL_ENV", "PYENV_*", "LD_LIBRARY_PATH", "OMP_*", "OPENBLAS_*", "MKL_*", "NUMEXPR_*", "RAYON_*",
+    "GOMAXPROCS", "GOGC", "JAVA_HOME", "JAVA_OPTS", "RUBYOPT", "PERL5LIB", "MALLOC_*", "GLIBC_TUNABLES",
+};
 
 /// Parts of a name that say that the text is nobody's business.
 const SECRET: [&str; 6] = ["TOKEN", "SECRET", "PASS", "KEY", "CREDENTIAL", "AUTH"];

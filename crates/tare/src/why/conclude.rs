@@ -321,32 +321,14 @@ fn explained(findings: &[DossierFinding], about: &[String]) -> Option<Span> {
 }
 
 fn counters(readings: &Readings, baseline: &str, env: &str) -> Vec<DossierCounter> {
-    const TOLD: [&str; 24] = [
-        counter::CHILDREN_USER,
-        counter::CHILDREN_SYS,
-        counter::RUN_DELAY,
-        counter::THROTTLED,
-        counter::NR_THROTTLED,
-        counter::STEAL,
-        counter::PRESSURE_CPU,
-        counter::PRESSURE_MEMORY,
-        counter::PRESSURE_IO,
-        counter::MEMORY_LIMIT_HITS,
-        counter::MINFLT,
-        counter::MAJFLT,
-        counter::NVCSW,
-        counter::NIVCSW,
-        counter::SYSCR,
-        counter::SYSCW,
-        counter::READ_BYTES,
-        counter::WRITE_BYTES,
-        counter::CHARGED_CPU,
-        counter::CHARGED_THROTTLED,
-        counter::CHARGED_NR_THROTTLED,
-        counter::CHARGED_MEMORY_LIMIT_HITS,
-        counter::CHARGED_READ,
-        counter::CHARGED_WRITE,
-    ];
+    const TOLD: [&str; 24] = tare_model::rows! {
+        counter::CHILDREN_USER, counter::CHILDREN_SYS, counter::RUN_DELAY, counter::THROTTLED,
+        counter::NR_THROTTLED, counter::STEAL, counter::PRESSURE_CPU, counter::PRESSURE_MEMORY,
+        counter::PRESSURE_IO, counter::MEMORY_LIMIT_HITS, counter::MINFLT, counter::MAJFLT, counter::NVCSW,
+        counter::NIVCSW, counter::SYSCR, counter::SYSCW, counter::READ_BYTES, counter::WRITE_BYTES,
+        counter::CHARGED_CPU, counter::CHARGED_THROTTLED, counter::CHARGED_NR_THROTTLED,
+        counter::CHARGED_MEMORY_LIMIT_HITS, counter::CHARGED_READ, counter::CHARGED_WRITE,
+    };
     let of = |arm: &str| {
         let mut all = readings.counters(arm);
         all.remove(workload::Workload::id(&user_command::UserCommand))

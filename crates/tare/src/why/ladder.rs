@@ -36,17 +36,9 @@ pub struct Step {
 const WHOLE: u32 = 9;
 
 /// Settings that are no mechanism of their own: where files and programs come from.
-const NO_STEP: [&str; 9] = [
-    "binds",
-    "image",
-    "programs",
-    "packages",
-    "files",
-    "lower_file",
-    "context",
-    "platform",
-    "port",
-];
+const NO_STEP: [&str; 9] = tare_model::rows! {
+    "binds", "image", "programs", "packages", "files", "lower_file", "context", "platform", "port",
+};
 
 /// A container's own program, and how long it may take to obey the request to stop; the second has no meaning
 /// without the first.

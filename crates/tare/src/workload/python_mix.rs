@@ -21,31 +21,11 @@ const FORMAT: &str = "tare-python-mix/1";
 const SOURCE: &str = include_str!("python/mix.py");
 
 /// The sections' names in the script.
-const SECTIONS: &[&str] = &[
-    "calls",
-    "method_calls",
-    "builtin_calls",
-    "integers",
-    "big_integers",
-    "floats",
-    "comparisons",
-    "globals",
-    "attributes",
-    "instances",
-    "nested_loops",
-    "branches",
-    "strings",
-    "formatting",
-    "lists",
-    "sorting",
-    "comprehensions",
-    "tuples",
-    "dicts",
-    "sets",
-    "exceptions",
-    "generators",
-    "closures",
-];
+const SECTIONS: &[&str] = &tare_model::rows! {
+    "calls", "method_calls", "builtin_calls", "integers", "big_integers", "floats", "comparisons", "globals",
+    "attributes", "instances", "nested_loops", "branches", "strings", "formatting", "lists", "sorting",
+    "comprehensions", "tuples", "dicts", "sets", "exceptions", "generators", "closures",
+};
 
 #[derive(Debug)]
 pub(super) struct PythonMix;

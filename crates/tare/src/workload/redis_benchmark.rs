@@ -30,23 +30,10 @@ metrics! {
 }
 
 /// The tests that make one line of output.
-const TESTS: &[&str] = &[
-    "ping_inline",
-    "ping_mbulk",
-    "set",
-    "get",
-    "incr",
-    "lpush",
-    "rpush",
-    "lpop",
-    "rpop",
-    "sadd",
-    "hset",
-    "spop",
-    "zadd",
-    "zpopmin",
-    "mset",
-];
+const TESTS: &[&str] = &tare_model::rows! {
+    "ping_inline", "ping_mbulk", "set", "get", "incr", "lpush", "rpush", "lpop", "rpop", "sadd", "hset",
+    "spop", "zadd", "zpopmin", "mset",
+};
 
 #[derive(Debug)]
 pub(super) struct RedisBenchmark;

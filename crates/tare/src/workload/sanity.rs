@@ -45,19 +45,10 @@ pub const OUTPUT_CUT: &str = "output-cut";
 pub const CUT_OFF: &str = "cut-off";
 
 /// Every kind of doubt.
-pub const KINDS: &[&str] = &[
-    PAGE_CACHE,
-    SHALLOW_QUEUE,
-    SHORT_INTERVAL,
-    MORE_THREADS_THAN_CPUS,
-    LOG_ARITHMETIC,
-    IMPOSSIBLE_CPU_TIME,
-    RETRANSMITS,
-    PACKET_LOSS,
-    GAPS,
-    OUTPUT_CUT,
-    CUT_OFF,
-];
+pub const KINDS: &[&str] = &tare_model::rows! {
+    PAGE_CACHE, SHALLOW_QUEUE, SHORT_INTERVAL, MORE_THREADS_THAN_CPUS, LOG_ARITHMETIC, IMPOSSIBLE_CPU_TIME,
+    RETRANSMITS, PACKET_LOSS, GAPS, OUTPUT_CUT, CUT_OFF,
+};
 
 impl Remark {
     /// A doubt about the whole trial.

@@ -6,23 +6,10 @@ use serde_json::Value;
 use crate::product::Product;
 
 /// Workloads with one end.
-const SINGLE: &[&str] = &[
-    "allocate",
-    "date",
-    "directory",
-    "environment",
-    "lines",
-    "mounts",
-    "mutex",
-    "page-load",
-    "random",
-    "read-files",
-    "regex",
-    "socket",
-    "tasks",
-    "threads",
-    "timer",
-];
+const SINGLE: &[&str] = &tare_model::rows! {
+    "allocate", "date", "directory", "environment", "lines", "mounts", "mutex", "page-load", "random",
+    "read-files", "regex", "socket", "tasks", "threads", "timer",
+};
 /// Workloads with two ends, with the paths that the container has here.
 const PAIRED: &[(&str, &str)] = &[("tcp-connect", "loopback"), ("udp-round-trip", "loopback")];
 

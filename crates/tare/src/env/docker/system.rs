@@ -24,24 +24,11 @@ pub(super) enum System {
 const WINDOWS_USER: &str = "ContainerAdministrator";
 
 /// Settings that only Linux containers have.
-const LINUX_ONLY: [Setting; 16] = [
-    catalogue::LIKE,
-    catalogue::INSIDE,
-    catalogue::LOWER_FILE,
-    catalogue::SECCOMP,
-    catalogue::APPARMOR,
-    catalogue::TMPFS,
-    catalogue::RUNTIME,
-    catalogue::ENTRY,
-    common::CPUSET,
-    common::SHM,
-    common::ULIMIT,
-    common::CAP_ADD,
-    common::CAP_DROP,
-    common::PRIVILEGED,
-    common::NO_NEW_PRIVILEGES,
-    common::INIT,
-];
+const LINUX_ONLY: [Setting; 16] = tare_model::rows! {
+    catalogue::LIKE, catalogue::INSIDE, catalogue::LOWER_FILE, catalogue::SECCOMP, catalogue::APPARMOR,
+    catalogue::TMPFS, catalogue::RUNTIME, catalogue::ENTRY, common::CPUSET, common::SHM, common::ULIMIT,
+    common::CAP_ADD, common::CAP_DROP, common::PRIVILEGED, common::NO_NEW_PRIVILEGES, common::INIT,
+};
 
 impl System {
     /// By the engine's own word.

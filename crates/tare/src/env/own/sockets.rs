@@ -9,59 +9,25 @@ use std::path::{Path, PathBuf};
 use crate::cx::{files, vars};
 
 /// Names of sockets by which whoever can connect steers a machine, wherever they lie.
-const NAMES: [&str; 23] = [
-    "docker.sock",
-    "podman.sock",
-    "containerd.sock",
-    "containerd.sock.ttrpc",
-    "crio.sock",
-    "cri-dockerd.sock",
-    "dockershim.sock",
-    "buildkitd.sock",
-    "kubelet.sock",
-    "libvirt-sock",
-    "libvirt-admin-sock",
-    "virtqemud-sock",
-    "virtqemud-admin-sock",
-    "virtlxcd-sock",
-    "system_bus_socket",
-    "snapd.socket",
-    "snapd-snap.socket",
-    "multipathd.socket",
-    "lxd.socket",
-    "incus.socket",
-    "nomad.sock",
-    "tailscaled.sock",
+const NAMES: [&str; 23] = tare_model::rows! {
+    "docker.sock", "podman.sock", "containerd.sock", "containerd.sock.ttrpc", "crio.sock", "cri-dockerd.sock",
+    "dockershim.sock", "buildkitd.sock", "kubelet.sock", "libvirt-sock", "libvirt-admin-sock",
+    "virtqemud-sock", "virtqemud-admin-sock", "virtlxcd-sock", "system_bus_socket", "snapd.socket",
+    "snapd-snap.socket", "multipathd.socket", "lxd.socket", "incus.socket", "nomad.sock", "tailscaled.sock",
     "cockpit.sock",
-];
+};
 
 /// Where such sockets lie whose names are no sign of it, and where the others usually do. `*` is any one name.
-const PLACES: [&str; 24] = [
-    "/run/docker.sock",
-    "/run/docker/docker.sock",
-    "/run/podman/podman.sock",
-    "/run/containerd/containerd.sock",
-    "/run/containerd/containerd.sock.ttrpc",
-    "/run/k3s/containerd/containerd.sock",
-    "/run/crio/crio.sock",
-    "/run/cri-dockerd.sock",
-    "/run/buildkit/buildkitd.sock",
-    "/run/libvirt/libvirt-sock",
-    "/run/libvirt/libvirt-admin-sock",
-    "/run/libvirt/virtqemud-sock",
-    "/run/dbus/system_bus_socket",
-    "/run/systemd/private",
-    "/run/snapd.socket",
-    "/run/snapd-snap.socket",
-    "/run/user/*/docker.sock",
-    "/run/user/*/podman/podman.sock",
-    "/run/user/*/bus",
-    "/run/user/*/systemd/private",
-    "/home/*/.docker/run/docker.sock",
-    "/var/lib/lxd/unix.socket",
-    "/var/lib/incus/unix.socket",
-    "/var/snap/lxd/common/lxd/unix.socket",
-];
+const PLACES: [&str; 24] = tare_model::rows! {
+    "/run/docker.sock", "/run/docker/docker.sock", "/run/podman/podman.sock",
+    "/run/containerd/containerd.sock", "/run/containerd/containerd.sock.ttrpc",
+    "/run/k3s/containerd/containerd.sock", "/run/crio/crio.sock", "/run/cri-dockerd.sock",
+    "/run/buildkit/buildkitd.sock", "/run/libvirt/libvirt-sock", "/run/libvirt/libvirt-admin-sock",
+    "/run/libvirt/virtqemud-sock", "/run/dbus/system_bus_socket", "/run/systemd/private", "/run/snapd.socket",
+    "/run/snapd-snap.socket", "/run/user/*/docker.sock", "/run/user/*/podman/podman.sock", "/run/user/*/bus",
+    "/run/user/*/systemd/private", "/home/*/.docker/run/docker.sock", "/var/lib/lxd/unix.socket",
+    "/var/lib/incus/unix.socket", "/var/snap/lxd/common/lxd/unix.socket",
+};
 
 /// Variables that name an engine's socket, as `unix://PATH`.
 const ENGINES: [&str; 2] = ["DOCKER_HOST", "CONTAINER_HOST"];

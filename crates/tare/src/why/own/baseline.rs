@@ -20,25 +20,12 @@ use crate::env::own::{self, Bare, Difference, Own};
 const NAMED_MOST: usize = 3;
 
 /// Files that C libraries read for every program, and that engines write for each container.
-const EVERYBODYS: [&str; 17] = [
-    "/dev",
-    "/etc/gai.conf",
-    "/etc/group",
-    "/etc/host.conf",
-    "/etc/hostname",
-    "/etc/hosts",
-    "/etc/ld.so.cache",
-    "/etc/localtime",
-    "/etc/nsswitch.conf",
-    "/etc/passwd",
-    "/etc/protocols",
-    "/etc/resolv.conf",
-    "/etc/services",
-    "/run",
-    "/usr/lib/locale",
-    "/usr/share/locale",
+const EVERYBODYS: [&str; 17] = tare_model::rows! {
+    "/dev", "/etc/gai.conf", "/etc/group", "/etc/host.conf", "/etc/hostname", "/etc/hosts",
+    "/etc/ld.so.cache", "/etc/localtime", "/etc/nsswitch.conf", "/etc/passwd", "/etc/protocols",
+    "/etc/resolv.conf", "/etc/services", "/run", "/usr/lib/locale", "/usr/share/locale",
     "/usr/share/zoneinfo",
-];
+};
 
 /// A file as it is on this machine, beside what is known of one of the same path in a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -48,34 +48,16 @@ impl Trace {
     /// How likely a difference is with this in view: one whose kind explains what was seen goes first. Nothing is
     /// ever ruled out by it.
     pub(super) fn weighed(self, id: &str, likelihood: f64) -> f64 {
-        const PROCESSOR: [&str; 7] = [
-            "cpus",
-            "cpu-quota",
-            "cgroup-parent",
-            "cpu-shares",
-            "cpuset-cpus",
-            "cpu-rt-runtime",
+        const PROCESSOR: [&str; 7] = tare_model::rows! {
+            "cpus", "cpu-quota", "cgroup-parent", "cpu-shares", "cpuset-cpus", "cpu-rt-runtime",
             "cpuset-mems",
-        ];
-        const STORAGE: [&str; 7] = [
-            "memory",
-            "mounted./",
-            "device-",
-            "blkio",
-            "shm-size",
-            "tmpfs.",
-            "storage-opt",
-        ];
-        const PEERS: [&str; 8] = [
-            "dns",
-            "network",
-            "add-host",
-            "sysctl.net.",
-            "publish",
-            "engine.network",
-            "log",
-            "device-",
-        ];
+        };
+        const STORAGE: [&str; 7] = tare_model::rows! {
+            "memory", "mounted./", "device-", "blkio", "shm-size", "tmpfs.", "storage-opt",
+        };
+        const PEERS: [&str; 8] = tare_model::rows! {
+            "dns", "network", "add-host", "sysctl.net.", "publish", "engine.network", "log", "device-",
+        };
         const SAME_WORK: [&str; 7] = [
             "env.",
             // A look for a name costs the kernel's time.

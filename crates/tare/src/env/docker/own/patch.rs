@@ -58,28 +58,11 @@ impl Edit {
 }
 
 /// Flags whose texts hold nobody's keys, beside those of the table.
-const TELLING: [&str; 20] = [
-    "--cap-add",
-    "--cap-drop",
-    "--device",
-    "--entrypoint",
-    "--log-driver",
-    "--net",
-    "--network",
-    "--publish",
-    "--security-opt",
-    "--tmpfs",
-    "--ulimit",
-    "--user",
-    "--volume",
-    "--workdir",
-    "-c",
-    "-m",
-    "-p",
-    "-u",
-    "-v",
+const TELLING: [&str; 20] = tare_model::rows! {
+    "--cap-add", "--cap-drop", "--device", "--entrypoint", "--log-driver", "--net", "--network", "--publish",
+    "--security-opt", "--tmpfs", "--ulimit", "--user", "--volume", "--workdir", "-c", "-m", "-p", "-u", "-v",
     "-w",
-];
+};
 
 /// A flag, with its text only where that holds nobody's keys: letters may be joined in one word, and what newer clients
 /// know may be anything.

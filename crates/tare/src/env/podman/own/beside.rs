@@ -12,15 +12,9 @@ use crate::env::own::share::{self, Share};
 use crate::env::own::shared::{self, Policy};
 
 /// Flags that are made anew, of what may be shared.
-const SHARED: [&str; 7] = [
-    "device",
-    "device-cgroup-rule",
-    "mount",
-    "publish",
-    "publish-all",
-    "volume",
-    "volumes-from",
-];
+const SHARED: [&str; 7] = tare_model::rows! {
+    "device", "device-cgroup-rule", "mount", "publish", "publish-all", "volume", "volumes-from",
+};
 /// Parts of a mount by which the user's files would get other labels or owners.
 const CHANGES: [&str; 5] = ["U", "Z", "chown", "relabel", "z"];
 

@@ -14,63 +14,19 @@ use crate::env::text::printable;
 
 /// Flags that say nothing about how the program is treated, or that no arm keeps: names, what is done at its end, how
 /// the client behaves.
-const LEFT_OUT: &[&str] = &[
-    "annotation",
-    "attach",
-    "authfile",
-    "cidfile",
-    "conmon-pidfile",
-    "detach",
-    "detach-keys",
-    "disable-content-trust",
-    "health-cmd",
-    "health-interval",
-    "health-retries",
-    "health-start-period",
-    "health-timeout",
-    "interactive",
-    "ip",
-    "ip6",
-    "label",
-    "label-file",
-    "log-level",
-    "mac-address",
-    "name",
-    "network-alias",
-    "no-healthcheck",
-    "pidfile",
-    "preserve-fds",
-    "pull",
-    "quiet",
-    "replace",
-    "restart",
-    "rm",
-    "sdnotify",
-    "sig-proxy",
-    "stop-signal",
-    "stop-timeout",
-    "tls-verify",
-    "tty",
-];
+const LEFT_OUT: &[&str] = &tare_model::rows! {
+    "annotation", "attach", "authfile", "cidfile", "conmon-pidfile", "detach", "detach-keys",
+    "disable-content-trust", "health-cmd", "health-interval", "health-retries", "health-start-period",
+    "health-timeout", "interactive", "ip", "ip6", "label", "label-file", "log-level", "mac-address", "name",
+    "network-alias", "no-healthcheck", "pidfile", "preserve-fds", "pull", "quiet", "replace", "restart", "rm",
+    "sdnotify", "sig-proxy", "stop-signal", "stop-timeout", "tls-verify", "tty",
+};
 
 /// Flags that are kept as they are: the same work would not be done without them.
-const KEPT: &[&str] = &[
-    "arch",
-    "entrypoint",
-    "env-merge",
-    "expose",
-    "hostname",
-    "image-volume",
-    "mount",
-    "os",
-    "platform",
-    "secret",
-    "unsetenv",
-    "variant",
-    "volume",
-    "volumes-from",
-    "workdir",
-];
+const KEPT: &[&str] = &tare_model::rows! {
+    "arch", "entrypoint", "env-merge", "expose", "hostname", "image-volume", "mount", "os", "platform",
+    "secret", "unsetenv", "variant", "volume", "volumes-from", "workdir",
+};
 
 /// Flags of which every entry is a difference of its own, with what the names of those begin with.
 const ENTRIES: [(&str, &str, f64); 5] = [
