@@ -123,9 +123,7 @@ fn attacked(world: &World, planted: &Planted, change: impl Fn(&mut LaunchSpec)) 
 
 #[test]
 fn nothing_of_the_hosts_is_reached_from_the_container_of_root() {
-    let Some((_turn, world)) = turn_where("attack", |_| is_root() && has_attacker()) else {
-        return;
-    };
+    let (_turn, world) = needed!(turn_where("attack", |_| is_root() && has_attacker()));
     let planted = plant(world.folder.path());
     let changes: [fn(&mut LaunchSpec); 3] = [
         |_| {},
@@ -155,10 +153,7 @@ fn nothing_of_the_hosts_is_reached_from_the_container_of_root() {
 
 #[test]
 fn nothing_of_the_users_is_reached_from_the_container_of_an_ordinary_user() {
-    let Some((_turn, mut world)) = turn_where("attack-user", |_| is_root() && has_attacker())
-    else {
-        return;
-    };
+    let (_turn, mut world) = needed!(turn_where("attack-user", |_| is_root() && has_attacker()));
     lies_where_others_may_go(&mut world);
     let planted = plant(world.folder.path());
     let agent = world.folder.path().join("agent");
@@ -235,9 +230,7 @@ fn printed_inside(
 
 #[test]
 fn nothing_of_the_hosts_is_reached_from_a_container_of_docker() {
-    let Some(world) = crate::docker::world("attack") else {
-        return;
-    };
+    let world = needed!(crate::docker::world("attack"));
     if !has_attacker() {
         return;
     }
@@ -256,9 +249,7 @@ fn nothing_of_the_hosts_is_reached_through_the_userland_that_why_shows_in_docker
     if !is_root() || !has_attacker() {
         return;
     }
-    let Some(world) = crate::docker::world("attack-userland") else {
-        return;
-    };
+    let world = needed!(crate::docker::world("attack-userland"));
     let closed = closed_folder();
     let key = closed.path().join("key");
     std::fs::write(&key, "secret").unwrap();
@@ -290,9 +281,7 @@ fn nothing_of_the_hosts_is_reached_from_a_container_of_rootless_podman() {
     if !has_attacker() {
         return;
     }
-    let Some(place) = crate::podman::place("attack") else {
-        return;
-    };
+    let place = needed!(crate::podman::place("attack"));
     let folder = tempfile::tempdir().unwrap();
     let planted = plant(folder.path());
     let output = printed_inside(
@@ -307,9 +296,7 @@ fn nothing_of_the_hosts_is_reached_from_a_container_of_rootless_podman() {
 
 #[test]
 fn a_mask_that_cannot_be_laid_is_a_refusal() {
-    let Some((_turn, world)) = roots("no-mask") else {
-        return;
-    };
+    let (_turn, world) = needed!(roots("no-mask"));
     let mut spec = shell(&world, "echo started");
     // The machine's own `/sys` is what is masked, and a link to itself can be looked at by nobody.
     (spec.mounts.sys, spec.cgroup) = (false, false);

@@ -83,9 +83,7 @@ fn a_disk_that_becomes_full_ends_the_run_which_goes_on_when_there_is_room() {
         rm disk/filler; cp disk/store.sqlite* kept || exit 98
         exit $code";
     let inner = product.command(["run", "study.toml", "--store", "disk/store.sqlite"]);
-    let Some(ended) = with_mounts(&product, script, &inner) else {
-        return;
-    };
+    let ended = needed!(with_mounts(&product, script, &inner));
     let store = product.folder().join("kept/store.sqlite");
     assert_ended_well(&product, &ended, &store, "no space left");
     assert!(ended.hint().contains("--resume"), "{ended}");
@@ -114,9 +112,7 @@ fn a_store_on_a_disk_that_cannot_be_written_to_is_refused_before_anything_is_sta
         &["run", "study.toml", "--store", "disk/other.sqlite"],
     } {
         let inner = product.command(arguments);
-        let Some(ended) = with_mounts(&product, script, &inner) else {
-            return;
-        };
+        let ended = needed!(with_mounts(&product, script, &inner));
         let ended = ended.expect(1);
         assert!(ended.stderr.contains(".sqlite"), "{ended}");
         assert!(ended.stderr.to_lowercase().contains("read-only"), "{ended}");
@@ -168,9 +164,7 @@ fn failing(product: &Product, error: &str) -> Option<(Ended, PathBuf)> {
 fn a_disk_that_fails_or_turns_read_only_ends_the_run_and_keeps_every_trial_before() {
     for error in ["EIO", "EROFS"] {
         let product = Product::new();
-        let Some((ended, store)) = failing(&product, error) else {
-            return;
-        };
+        let (ended, store) = needed!(failing(&product, error));
         assert_ended_well(&product, &ended, &store, "disk");
         assert!(ended.stderr.contains("what it holds is kept"), "{ended}");
         assert!(ended.hint().contains("dmesg"), "{ended}");
@@ -196,9 +190,7 @@ fn what_takes_the_place_of_a_file_is_on_the_disk_before_and_its_name_afterwards(
     let wanted = folder.join("out.json");
     let named = wanted.display().to_string();
     let arguments = ["run", "study.toml", "--json", &named];
-    let Some(ended) = traced(&product, &options, &arguments) else {
-        return;
-    };
+    let ended = needed!(traced(&product, &options, &arguments));
     ended.expect(0);
     let calls = fs::read_to_string(calls).unwrap();
     let at = |what: &str, path: &Path, end: &str| {

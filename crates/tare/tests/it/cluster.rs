@@ -242,9 +242,7 @@ fn assert_all_answered(lines: &[String], facts: &Facts) -> Vec<String> {
 
 #[test]
 fn three_processes_of_the_host_are_three_nodes_with_loopback_addresses() {
-    let Some((addresses, place, facts)) = answered("host", Params::new()) else {
-        return;
-    };
+    let (addresses, place, facts) = needed!(answered("host", Params::new()));
     assert_eq!(addresses, ["127.0.0.1", "127.0.0.2", "127.0.0.3"]);
     assert_eq!(place, "3 nodes in 127.0.0.0/30");
     assert!(
@@ -255,9 +253,7 @@ fn three_processes_of_the_host_are_three_nodes_with_loopback_addresses() {
 
 #[test]
 fn three_containers_are_three_nodes_on_a_network_of_their_own() {
-    let Some((addresses, _, facts)) = answered("container", Params::new()) else {
-        return;
-    };
+    let (addresses, _, facts) = needed!(answered("container", Params::new()));
     assert_eq!(addresses, ["198.51.100.1", "198.51.100.2", "198.51.100.3"]);
     assert_eq!(facts["cluster.shared"], "/tare-shared");
 }
@@ -265,17 +261,13 @@ fn three_containers_are_three_nodes_on_a_network_of_their_own() {
 #[test]
 fn containers_on_the_hosts_network_and_root_are_told_apart_by_loopback_addresses() {
     let settings = Params::new().with("network", "host").with("rootfs", "host");
-    let Some((addresses, ..)) = answered("container", settings) else {
-        return;
-    };
+    let (addresses, ..) = needed!(answered("container", settings));
     assert_eq!(addresses, ["127.0.0.1", "127.0.0.2", "127.0.0.3"]);
 }
 
 #[test]
 fn three_containers_of_an_engine_are_three_nodes_on_its_bridge() {
-    let Some((addresses, ..)) = answered("docker", Params::new()) else {
-        return;
-    };
+    let (addresses, ..) = needed!(answered("docker", Params::new()));
     assert!(!addresses[0].starts_with("127."), "{addresses:?}");
 }
 
@@ -297,9 +289,7 @@ fn three_machines_are_three_nodes_with_a_folder_that_all_of_them_have() {
     if !guests_share() {
         return;
     }
-    let Some((addresses, _, facts)) = answered("vm", crate::vm::tcg()) else {
-        return;
-    };
+    let (addresses, _, facts) = needed!(answered("vm", crate::vm::tcg()));
     assert_eq!(addresses, ["198.51.100.1", "198.51.100.2", "198.51.100.3"]);
     assert_eq!(facts["cluster.shared"], "/tare-shared");
 }
@@ -314,9 +304,7 @@ fn containers_without_a_network_have_no_path_between_them() {
         Params::new(),
         Path::ArmToArm,
     );
-    let Some(stored) = run("alone", &study) else {
-        return;
-    };
+    let stored = needed!(run("alone", &study));
     let reasons: BTreeMap<u32, &Outcome> = stored
         .records
         .iter()

@@ -53,9 +53,7 @@ fn container_keeps_the_contract_with_relayed_streams_and_limits() {
 
 #[test]
 fn the_agent_inside_sees_what_was_asked_for() {
-    let Some((_turn, world)) = turn_where("facts", is_available) else {
-        return;
-    };
+    let (_turn, world) = needed!(turn_where("facts", is_available));
     let settings = Params::new()
         .with("no_new_privileges", true)
         .with("network", "none");
@@ -80,9 +78,7 @@ fn the_agent_inside_sees_what_was_asked_for() {
 
 #[test]
 fn the_addresses_of_the_pair_are_told_and_the_hosts_network_is_the_loopback() {
-    let Some((_turn, world)) = turn_where("addresses", is_available) else {
-        return;
-    };
+    let (_turn, world) = needed!(turn_where("addresses", is_available));
     let mut environment = configure(&Params::new().with("network", "veth"));
     match environment.start(&world.cx(), StartMode::Once) {
         Ok(instance) => {
@@ -111,9 +107,7 @@ fn the_addresses_of_the_pair_are_told_and_the_hosts_network_is_the_loopback() {
 
 #[test]
 fn an_impossible_limit_is_an_error_with_a_way_out_and_leaves_nothing() {
-    let Some((_turn, world)) = turn_where("impossible", is_available) else {
-        return;
-    };
+    let (_turn, world) = needed!(turn_where("impossible", is_available));
     let before = Snapshot::take(&world);
     let mut environment = configure(&Params::new().with("cpuset", "99"));
     let error = environment
@@ -130,17 +124,13 @@ fn an_impossible_limit_is_an_error_with_a_way_out_and_leaves_nothing() {
 
 #[test]
 fn an_instance_that_was_dropped_without_being_stopped_is_removed_with_its_environment() {
-    let Some((_turn, world)) = turn_where("dropped", is_available) else {
-        return;
-    };
+    let (_turn, world) = needed!(turn_where("dropped", is_available));
     a_dropped_instance_is_removed(&world, || configure(&Params::new()));
 }
 
 #[test]
 fn the_environment_inside_is_small_and_its_own_unless_it_is_asked_for() {
-    let Some((_turn, world)) = turn_where("environment", is_available) else {
-        return;
-    };
+    let (_turn, world) = needed!(turn_where("environment", is_available));
     let bytes = |settings: &Params| -> usize {
         let mut environment = configure(settings);
         environment.prepare(&world.cx()).unwrap();

@@ -137,9 +137,7 @@ fn docker_keeps_the_contract_of_drivers() {
 
 #[test]
 fn a_container_has_the_engines_default_security_and_a_working_agent() {
-    let Some(world) = world("security") else {
-        return;
-    };
+    let world = needed!(world("security"));
     with_instance(&world, &Params::new(), StartMode::Resident, |instance| {
         let facts = inner_facts(instance);
         assert_eq!(
@@ -160,9 +158,7 @@ fn a_container_has_the_engines_default_security_and_a_working_agent() {
 
 #[test]
 fn an_instance_for_once_runs_the_agent_as_the_first_process() {
-    let Some(world) = world("once") else {
-        return;
-    };
+    let world = needed!(world("once"));
     with_instance(&world, &Params::new(), StartMode::Once, |instance| {
         let reply = null_trial(instance, 1);
         assert!(matches!(reply, Reply::Done { trial: 1, .. }), "{reply:?}");
@@ -173,9 +169,7 @@ fn an_instance_for_once_runs_the_agent_as_the_first_process() {
 
 #[test]
 fn settings_reach_the_container() {
-    let Some(world) = world("settings") else {
-        return;
-    };
+    let world = needed!(world("settings"));
     let settings = Params::new()
         .with("seccomp", "unconfined")
         .with("cap_drop", "ALL")
@@ -202,9 +196,7 @@ fn settings_reach_the_container() {
 
 #[test]
 fn every_storage_is_of_its_kind_and_open_to_an_ordinary_user() {
-    let Some(world) = world("storage") else {
-        return;
-    };
+    let world = needed!(world("storage"));
     for (storage, kinds) in [
         ("layer", &["overlay"][..]),
         ("volume", &["ext4", "xfs", "btrfs"]),
@@ -279,9 +271,7 @@ fn mode_inside(world: &World, path: &str) -> u32 {
 
 #[test]
 fn the_two_ends_of_the_bridge_reach_each_other() {
-    let Some(world) = world("bridge") else {
-        return;
-    };
+    let world = needed!(world("bridge"));
     with_instance(&world, &Params::new(), StartMode::Resident, |instance| {
         let inside = instance.address_from_host().unwrap();
         let outside = instance.host_address().unwrap();
@@ -305,9 +295,7 @@ fn the_two_ends_of_the_bridge_reach_each_other() {
 
 #[test]
 fn what_the_engine_cannot_grant_is_refused_with_the_reason_and_leaves_nothing() {
-    let Some(world) = world("privileged") else {
-        return;
-    };
+    let world = needed!(world("privileged"));
     let engine = engine_facts(&world);
     let settings = Params::new().with("privileged", true);
     let lacks = engine.get("engine.capabilities_missing");
@@ -345,9 +333,7 @@ fn what_the_engine_cannot_grant_is_refused_with_the_reason_and_leaves_nothing() 
 
 #[test]
 fn an_image_that_is_not_there_is_not_pulled() {
-    let Some(world) = world("missing") else {
-        return;
-    };
+    let world = needed!(world("missing"));
     let settings = Params::new().with("image", "tare-test.invalid/none:1");
     let mut environment = environment(&DOCKER, "arm", &settings);
     let error = environment.prepare(&world.cx()).unwrap_err();
@@ -359,9 +345,7 @@ fn an_image_that_is_not_there_is_not_pulled() {
 
 #[test]
 fn a_runtime_that_the_engine_does_not_know_is_named_with_advice() {
-    let Some(world) = world("runtime") else {
-        return;
-    };
+    let world = needed!(world("runtime"));
     let settings = Params::new().with("runtime", "tare-none");
     let mut environment = environment(&DOCKER, "arm", &settings);
     environment.prepare(&world.cx()).unwrap();
@@ -378,9 +362,7 @@ fn a_runtime_that_the_engine_does_not_know_is_named_with_advice() {
 
 #[test]
 fn a_foreign_image_without_a_shell_gets_the_agent_copied_in() {
-    let Some(world) = world("foreign") else {
-        return;
-    };
+    let world = needed!(world("foreign"));
     // The packed image of another arm stands for a user's image: it has no shell and no C library.
     let mut packed = environment(&DOCKER, "packed", &Params::new());
     packed.prepare(&world.cx()).unwrap();
@@ -408,9 +390,7 @@ fn a_foreign_image_without_a_shell_gets_the_agent_copied_in() {
 
 #[test]
 fn arms_share_an_image_and_removing_one_leaves_the_other_working() {
-    let Some(world) = world("share") else {
-        return;
-    };
+    let world = needed!(world("share"));
     let mut first = environment(&DOCKER, "first", &Params::new());
     let mut second = environment(&DOCKER, "second", &Params::new());
     first.prepare(&world.cx()).unwrap();
@@ -428,9 +408,7 @@ fn arms_share_an_image_and_removing_one_leaves_the_other_working() {
 
 #[test]
 fn a_container_that_is_killed_from_outside_is_reported_at_once() {
-    let Some(world) = world("killed") else {
-        return;
-    };
+    let world = needed!(world("killed"));
     let mut environment = environment(&DOCKER, "arm", &Params::new());
     let mut instance = environment.start(&world.cx(), StartMode::Once).unwrap();
     hello(instance.as_mut());
@@ -469,9 +447,7 @@ fn an_engine_that_never_answers_is_given_up_within_the_limit() {
 
 #[test]
 fn an_agent_for_another_system_is_refused_before_anything_is_made() {
-    let Some(world) = world("wrongagent") else {
-        return;
-    };
+    let world = needed!(world("wrongagent"));
     let world = with_foreign_agent(world);
     let (why, fix) = why_absent(&DOCKER, &world);
     assert!(why.contains("static Linux agent"), "{why}");

@@ -118,12 +118,8 @@ fn search_path(server: &Server) -> String {
 
 #[test]
 fn an_engine_behind_ssh_is_measured_and_one_that_refuses_is_explained() {
-    let Some(socket) = socket() else {
-        return;
-    };
-    let Some(server) = Server::start(&Plan::default()) else {
-        return;
-    };
+    let socket = needed!(socket());
+    let server = needed!(Server::start(&Plan::default()));
     let product = Product::new();
     let path = search_path(&server);
     // The server has a /run of its own; by way of this process it sees the machine's.

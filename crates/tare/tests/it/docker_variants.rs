@@ -72,9 +72,7 @@ fn the_study_of_variants_has_a_dozen_of_them_and_means_something() {
 
 #[test]
 fn every_security_variant_is_what_was_asked_for() {
-    let Some(world) = world("variants") else {
-        return;
-    };
+    let world = needed!(world("variants"));
     let engine = engine_facts(&world);
     let lacks: Vec<Value> = fact(&engine, "engine.capabilities_missing")
         .split_whitespace()
@@ -113,9 +111,7 @@ fn every_security_variant_is_what_was_asked_for() {
 
 #[test]
 fn a_profile_of_ones_own_is_in_force_and_named_by_its_hash() {
-    let Some(world) = world("profile") else {
-        return;
-    };
+    let world = needed!(world("profile"));
     let path = world.folder.path().join("no \"mkdir\".json");
     let profile = r#"{"defaultAction": "SCMP_ACT_ALLOW",
         "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO", "errnoRet": 1}]}"#;
@@ -190,9 +186,7 @@ fn a_broken_or_missing_profile_is_refused_before_anything_is_made() {
 
 #[test]
 fn limits_terminal_and_init_are_found_inside() {
-    let Some(world) = world("limits") else {
-        return;
-    };
+    let world = needed!(world("limits"));
     let settings = Params::new()
         .with("ulimits", Value::List(vec!["nofile=512:1024".into()]))
         .with("shm", "128m")
@@ -248,9 +242,7 @@ fn limits_terminal_and_init_are_found_inside() {
 
 #[test]
 fn a_program_of_ones_own_is_process_1_and_is_asked_to_stop_and_then_killed() {
-    let Some(world) = world("entry") else {
-        return;
-    };
+    let world = needed!(world("entry"));
     for (has_init, first) in [(false, "sleep"), (true, "docker-init")] {
         let settings = Params::new()
             .with("programs", Value::List(vec!["sleep".into()]))
@@ -288,9 +280,7 @@ fn inspect(world: &World, name: &str) -> serde_json::Value {
 
 #[test]
 fn what_the_engine_does_not_have_is_named_with_advice() {
-    let Some(world) = world("refused") else {
-        return;
-    };
+    let world = needed!(world("refused"));
     for (name, value, says) in [
         (
             "network",
@@ -311,9 +301,7 @@ fn what_the_engine_does_not_have_is_named_with_advice() {
 
 #[test]
 fn a_bound_folder_lies_where_it_was_asked_for_and_goes_with_its_arm() {
-    let Some(world) = world("bindfolder") else {
-        return;
-    };
+    let world = needed!(world("bindfolder"));
     let parent = tempfile::Builder::new()
         .prefix("tare it's \"here\"")
         .tempdir()
@@ -346,9 +334,7 @@ fn a_bound_folder_lies_where_it_was_asked_for_and_goes_with_its_arm() {
 
 #[test]
 fn a_served_folder_is_unmounted_with_its_instance_and_by_the_sweep() {
-    let Some(world) = world("served") else {
-        return;
-    };
+    let world = needed!(world("served"));
     if !crate::docker::can_serve(&world) {
         return;
     }

@@ -252,9 +252,7 @@ fn in_its_group(world: &World) -> Option<(Box<dyn tare::env::Instance>, u32)> {
 #[cfg(target_os = "linux")]
 fn the_group_of_the_host_changes_no_controller_and_goes_with_its_agent() {
     let world = World::new("group");
-    let Some((instance, agent)) = in_its_group(&world) else {
-        return;
-    };
+    let (instance, agent) = needed!(in_its_group(&world));
     let (own, theirs) = (groups(std::process::id()), groups(agent));
     let changed: Vec<&String> = theirs.iter().filter(|line| !own.contains(line)).collect();
     assert_eq!(changed.len(), 1, "{theirs:?}");
@@ -284,9 +282,7 @@ fn assert_nothing_runs(world: &World) {
 fn what_ran_on_the_host_ends_also_when_everything_around_it_was_killed() {
     for is_swept in [false, true] {
         let world = World::new("killed-group");
-        let Some((mut instance, agent)) = in_its_group(&world) else {
-            return;
-        };
+        let (mut instance, agent) = needed!(in_its_group(&world));
         let pid_file = world.folder.path().join("host/pid");
         let script = format!(
             "env -i setsid sh -c 'echo $$ > {0}.part; mv {0}.part {0}; exec sleep 300' & sleep 300",

@@ -118,9 +118,7 @@ fn status(text: &str, name: &str) -> String {
 
 #[test]
 fn loads_may_be_kept_from_passing_stores_or_it_is_said_why_not() {
-    let Some((_turn, world)) = roots("ssbd") else {
-        return;
-    };
+    let (_turn, world) = needed!(roots("ssbd"));
     let mut spec = shell(&world, "cat /proc/self/status");
     spec.ssbd = true;
     let (output, report) = launch(&world, &spec);
@@ -144,9 +142,7 @@ fn loads_may_be_kept_from_passing_stores_or_it_is_said_why_not() {
 
 #[test]
 fn the_defaults_are_dockers_capabilities_and_filter() {
-    let Some((_turn, world)) = roots("defaults") else {
-        return;
-    };
+    let (_turn, world) = needed!(roots("defaults"));
     let text = said(&world, "cat /proc/self/status", |_| {});
     for set in ["CapEff", "CapPrm", "CapBnd"] {
         assert_eq!(status(&text, set), "00000000a80425fb", "{set}");
@@ -159,9 +155,7 @@ fn the_defaults_are_dockers_capabilities_and_filter() {
 
 #[test]
 fn each_security_switch_changes_itself_and_nothing_else() {
-    let Some((_turn, world)) = roots("switches") else {
-        return;
-    };
+    let (_turn, world) = needed!(roots("switches"));
     let own = std::fs::read_to_string("/proc/self/status").unwrap();
     let script = "cat /proc/self/status";
     let off = said(&world, script, |spec| spec.seccomp = Seccomp::Off);
@@ -179,9 +173,7 @@ fn each_security_switch_changes_itself_and_nothing_else() {
 
 #[test]
 fn each_namespace_is_another_one_exactly_if_it_was_asked_for() {
-    let Some((_turn, world)) = roots("namespaces") else {
-        return;
-    };
+    let (_turn, world) = needed!(roots("namespaces"));
     let names = ["user", "mnt", "pid", "uts", "ipc", "net", "cgroup"];
     let script = "cd /proc/self/ns; for n in user mnt pid uts ipc net cgroup; do readlink $n; done";
     let links = |text: &str| -> Vec<String> { text.lines().map(str::to_owned).collect() };
@@ -234,9 +226,7 @@ fn each_namespace_is_another_one_exactly_if_it_was_asked_for() {
 
 #[test]
 fn the_root_is_an_overlay_and_what_is_written_inside_stays_inside() {
-    let Some((_turn, world)) = roots("root") else {
-        return;
-    };
+    let (_turn, world) = needed!(roots("root"));
     let script = "hostname; pwd; echo $$; echo inside > /tare-it-file; cat /tare-it-file; \
                   grep ' / / ' /proc/self/mountinfo; df -k /dev/shm | tail -1; touch /sys/x 2>&1; \
                   cat /proc/timer_list | wc -c; ls /sys/firmware | wc -l; \
@@ -258,9 +248,7 @@ fn the_root_is_an_overlay_and_what_is_written_inside_stays_inside() {
 
 #[test]
 fn limits_stand_in_the_cgroups_as_they_were_asked_for() {
-    let Some((_turn, world)) = roots("limits") else {
-        return;
-    };
+    let (_turn, world) = needed!(roots("limits"));
     // Either layout, whichever this machine has.
     let script = "cd /sys/fs/cgroup; cat cpu/cpu.cfs_quota_us cpu.max cpuset/cpuset.cpus cpuset.cpus \
                   memory/memory.limit_in_bytes memory.max pids/pids.max pids.max 2>/dev/null; exit 0";
@@ -282,9 +270,7 @@ type Refused = (&'static str, fn(&mut Limits));
 
 #[test]
 fn a_limit_that_cannot_be_kept_is_refused_with_the_step_and_a_hint() {
-    let Some((_turn, world)) = roots("refusal") else {
-        return;
-    };
+    let (_turn, world) = needed!(roots("refusal"));
     let before = Snapshot::take(&world);
     let impossible: [Refused; 4] = [
         ("limit cpuset", |limits| limits.cpuset = Some("99".into())),
@@ -354,9 +340,7 @@ fn host_and_arm_reach_each_other_through_the_pair() {
 
 #[test]
 fn killing_the_launcher_kills_what_is_inside_and_sweep_removes_the_rest() {
-    let Some((_turn, world)) = roots("killed") else {
-        return;
-    };
+    let (_turn, world) = needed!(roots("killed"));
     let before = Snapshot::take(&world);
     let mut spec = shell(&world, "sleep 600 & sleep 600");
     for has_pids in [true, false] {
@@ -382,9 +366,7 @@ fn killing_the_launcher_kills_what_is_inside_and_sweep_removes_the_rest() {
 
 #[test]
 fn a_launcher_that_loses_its_parent_or_is_told_to_end_removes_everything_itself() {
-    let Some((_turn, world)) = roots("orphan") else {
-        return;
-    };
+    let (_turn, world) = needed!(roots("orphan"));
     let before = Snapshot::take(&world);
     let spec = shell(&world, "sleep 600");
     // A shell between, which is killed.
@@ -425,9 +407,7 @@ fn a_launcher_that_loses_its_parent_or_is_told_to_end_removes_everything_itself(
 
 #[test]
 fn relayed_streams_carry_every_byte_and_the_programs_status() {
-    let Some((_turn, world)) = roots("relay") else {
-        return;
-    };
+    let (_turn, world) = needed!(roots("relay"));
     let mut spec = shell(
         &world,
         "wc -c; head -c 300000 /dev/zero; echo words >&2; exit 7",
@@ -451,9 +431,7 @@ fn relayed_streams_carry_every_byte_and_the_programs_status() {
 
 #[test]
 fn an_ordinary_user_gets_a_container_or_is_told_why_not() {
-    let Some((_turn, mut world)) = roots("rootless") else {
-        return;
-    };
+    let (_turn, mut world) = needed!(roots("rootless"));
     // A place that user 65534 may use, with an agent that it may read.
     lies_where_others_may_go(&mut world);
     let mut spec = shell(

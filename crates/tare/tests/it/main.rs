@@ -6,6 +6,16 @@
     reason = "a test fails by panicking and says why it is skipped"
 )]
 
+/// What a test needs, or the end of the test: whoever could not give it has said why.
+macro_rules! needed {
+    ($what:expr) => {{
+        let Some(given) = $what else {
+            return;
+        };
+        given
+    }};
+}
+
 #[cfg(target_os = "linux")]
 mod attack;
 #[cfg(target_os = "linux")]

@@ -255,9 +255,7 @@ fn a_prepared_pair_leads_from_the_host_to_the_container() {
 
 #[test]
 fn over_the_hosts_files_the_root_is_an_overlay_and_the_host_keeps_its_own() {
-    let Some((_turn, world)) = turn_where("overlay", |world| is_available(world, "runc")) else {
-        return;
-    };
+    let (_turn, world) = needed!(turn_where("overlay", |world| is_available(world, "runc")));
     look(
         &world,
         &Params::new().with("rootfs", "overlay-host"),

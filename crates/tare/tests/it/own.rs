@@ -207,9 +207,7 @@ fn forty_flags() -> Vec<&'static str> {
 
 #[test]
 fn a_line_of_forty_flags_comes_back_out_of_the_arm() {
-    let Some(world) = world("own-flags") else {
-        return;
-    };
+    let world = needed!(world("own-flags"));
     let mut bench = Bench::new("flags", "ENV OF_IMAGE=1");
     let flags = forty_flags();
     assert!(flags.len() >= 40, "{}", flags.len());
@@ -266,9 +264,7 @@ fn a_line_of_forty_flags_comes_back_out_of_the_arm() {
 
 #[test]
 fn what_the_arm_does_without_is_not_in_its_container() {
-    let Some(world) = world("own-without") else {
-        return;
-    };
+    let world = needed!(world("own-without"));
     let bench = Bench::new("without", "ENV OF_IMAGE=1");
     let line = format!(
         "docker run --cpus 0.5 --dns 192.0.2.1 -e A=1 -e B=2 {} sleep 9",
@@ -376,9 +372,7 @@ fn the_users_container_its_volume_and_its_secrets_stay_as_they_were() {
 
 #[test]
 fn a_difference_that_no_catalogue_knows_is_found_among_others_and_proved() {
-    let Some((bench, product)) = bench("found") else {
-        return;
-    };
+    let (bench, product) = needed!(bench("found"));
     // The program's own affair: no rule knows the variable.
     let script = "n=3000; test -n \"$(cat /proc/self/environ)\"; case $(cat /proc/$$/environ | cat) in *SLOW_MODE*) n=60000;; esac; i=0; while [ $i -lt $n ]; do i=$((i+1)); done";
     let options = ["--apply-check", "--budget", "240s"];
@@ -420,9 +414,7 @@ fn a_difference_that_no_catalogue_knows_is_found_among_others_and_proved() {
 
 #[test]
 fn what_cannot_be_asked_is_refused_in_words_that_help() {
-    let Some((bench, product)) = bench("refused") else {
-        return;
-    };
+    let (bench, product) = needed!(bench("refused"));
     let refused = |arguments: &[&str], code: i32, said: &str, hint: &str| {
         let ended: Ended = product
             .run(["why", "--budget", "9s"].iter().chain(arguments).copied())

@@ -79,9 +79,7 @@ fn confirmed(dossier: &Value) -> Vec<&str> {
 
 #[test]
 fn another_program_on_the_host_is_the_userland_and_a_variable_is_found_above_it() {
-    let Some((place, program)) = place("other-userland") else {
-        return;
-    };
+    let (place, program) = needed!(place("other-userland"));
     place.put("/bin/bash");
     let bench = Bench::with_programs("userland", "ENV OF_IMAGE=1", &[&program, "cat"]);
     // The same name on the host, and another interpreter.
@@ -146,9 +144,7 @@ fn the_hosts_own_program_is_the_baseline_where_it_is_the_same_bytes() {
 
 #[test]
 fn a_program_that_reads_other_files_on_the_host_is_compared_with_the_images_files() {
-    let Some((place, data)) = place("other-data") else {
-        return;
-    };
+    let (place, data) = needed!(place("other-data"));
     place.put("/bin/cat");
     let bench = Bench::with_programs("other-data", "ENV OF_IMAGE=1", &[&data, "sh"]);
     place.put("/bin/true");
@@ -167,9 +163,7 @@ fn a_program_that_reads_other_files_on_the_host_is_compared_with_the_images_file
 #[test]
 fn an_entry_that_takes_its_time_is_left_away_like_any_other_difference() {
     use std::os::unix::fs::PermissionsExt;
-    let Some((_place, program)) = place("entry") else {
-        return;
-    };
+    let (_place, program) = needed!(place("entry"));
     std::fs::write(&program, "#!/bin/sh\nsleep 0.1\nexec \"$@\"\n").unwrap();
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
     let bench = Bench::with_programs("entry", "ENV OF_IMAGE=1", &[&program, "sh", "sleep"]);

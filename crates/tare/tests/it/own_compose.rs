@@ -45,9 +45,7 @@ fn which_docker() -> String {
 
 #[test]
 fn a_service_of_a_compose_file_is_taken_as_the_plugin_understands_it() {
-    let Some((bench, product)) = bench("compose") else {
-        return;
-    };
+    let (bench, product) = needed!(bench("compose"));
     let mark = format!("{}-shop", bench.mark);
     let config = json!({
         "name": mark,
@@ -119,9 +117,7 @@ const NO_PLUGIN: &str = "echo \"docker: 'compose' is not a docker command.\" >&2
 
 #[test]
 fn a_compose_of_its_own_stands_in_for_the_plugin_if_it_is_no_old_one() {
-    let Some((bench, product)) = bench("standalone") else {
-        return;
-    };
+    let (bench, product) = needed!(bench("standalone"));
     docker_with_compose(&product, NO_PLUGIN);
     let config = json!({"name": "shop", "services": {"job": {
         "image": bench.image, "command": ["sh", "-c", WORK], "environment": {"MODE": "batch"}

@@ -112,9 +112,7 @@ fn ask_at(product: &Product, host: &str, arguments: &[&str]) -> Ended {
 
 #[test]
 fn an_engine_behind_tcp_is_asked_about_like_one_behind_a_socket() {
-    let Some(engine) = socket() else {
-        return;
-    };
+    let engine = needed!(socket());
     let bench = Bench::new("far", "ENV OF_IMAGE=1");
     let product = Product::new();
     let before = bench.objects();
@@ -134,9 +132,7 @@ fn an_engine_behind_tcp_is_asked_about_like_one_behind_a_socket() {
 
 #[test]
 fn an_engine_that_may_only_be_read_is_told_and_nothing_is_left_to_remove() {
-    let Some(engine) = socket() else {
-        return;
-    };
+    let engine = needed!(socket());
     let mut bench = Bench::new("readable", "ENV OF_IMAGE=1");
     let product = Product::new();
     let name = started(&mut bench, "readable", &[], &["sleep", "600"]);
@@ -159,9 +155,7 @@ fn an_engine_that_may_only_be_read_is_told_and_nothing_is_left_to_remove() {
 
 #[test]
 fn an_image_for_another_processor_is_told_before_anything_is_made() {
-    let Some((mut bench, product)) = bench("foreign") else {
-        return;
-    };
+    let (mut bench, product) = needed!(bench("foreign"));
     let foreign = format!("{}-foreign", bench.image);
     bench.keep("image", &foreign);
     // The same files, said to be for another processor.
@@ -218,9 +212,7 @@ fn an_entry_that_goes_into_the_background_is_told_and_ended() {
 
 #[test]
 fn a_task_of_a_swarm_is_refused_with_what_can_be_asked_instead() {
-    let Some((mut bench, product)) = bench("swarm") else {
-        return;
-    };
+    let (mut bench, product) = needed!(bench("swarm"));
     // What tells an engine's task is its label.
     let flags = [
         "--label",

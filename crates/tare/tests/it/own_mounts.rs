@@ -15,9 +15,7 @@ use crate::world::skip;
 
 #[test]
 fn where_a_mount_is_left_away_the_same_files_stand_in_the_layer() {
-    let Some(world) = world("own-mounts") else {
-        return;
-    };
+    let world = needed!(world("own-mounts"));
     let mut bench = Bench::new("mounts", "ENV OF_IMAGE=1");
     let volume = bench.name("volume", "mounts");
     let folder = world.folder.path().join("mine");
@@ -88,9 +86,7 @@ fn where_a_mount_is_left_away_the_same_files_stand_in_the_layer() {
 
 #[test]
 fn what_the_command_writes_to_is_a_copy_of_each_arms_own() {
-    let Some(world) = world("own-copies") else {
-        return;
-    };
+    let world = needed!(world("own-copies"));
     // The image has a volume where databases keep theirs.
     let mut bench = Bench::new("copies", "VOLUME /var/lib/data");
     let volume = bench.name("volume", "copies");
@@ -158,9 +154,7 @@ fn what_the_command_writes_to_is_a_copy_of_each_arms_own() {
 
 #[test]
 fn what_has_no_copy_stays_read_only_and_it_is_told_how_to_let_the_command_write() {
-    let Some((mut bench, product)) = bench("nested") else {
-        return;
-    };
+    let (mut bench, product) = needed!(bench("nested"));
     let (outer, inner) = (bench.name("volume", "outer"), bench.name("volume", "inner"));
     for volume in [&outer, &inner] {
         printed(&["volume", "create", volume]);
@@ -222,9 +216,7 @@ fn deep_volume(bench: &mut Bench, product: &Product) -> String {
 
 #[test]
 fn a_slow_file_system_below_a_mount_is_found_and_proved_by_its_own_switch() {
-    let Some((mut bench, product)) = bench("deep") else {
-        return;
-    };
+    let (mut bench, product) = needed!(bench("deep"));
     let volume = deep_volume(&mut bench, &product);
     let mount = format!("{volume}:/data");
     let image = bench.image.clone();
@@ -280,14 +272,10 @@ fn disk() -> Option<String> {
 
 #[test]
 fn what_is_mounted_in_a_folder_of_the_users_stays_as_it_was() {
-    let Some(world) = world("own-below") else {
-        return;
-    };
+    let world = needed!(world("own-below"));
     let bench = Bench::new("below", "ENV OF_IMAGE=1");
     let folder = world.folder.path().join("mine");
-    let Some(_mounted) = InMemory::at(&folder.join("below")) else {
-        return;
-    };
+    let _mounted = needed!(InMemory::at(&folder.join("below")));
     fs::create_dir(folder.join("engine")).unwrap();
     fs::write(folder.join("below/text"), "mine\n").unwrap();
     let socket = folder.join("engine/docker.sock");

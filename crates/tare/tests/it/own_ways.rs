@@ -25,9 +25,7 @@ pub(crate) fn started(bench: &mut Bench, name: &str, flags: &[&str], command: &[
 
 #[test]
 fn inside_a_running_container_a_command_is_measured_and_nothing_is_left_in_it() {
-    let Some((mut bench, product)) = bench("inside") else {
-        return;
-    };
+    let (mut bench, product) = needed!(bench("inside"));
     // Neither the container's user nor its working directory may write at the root.
     let flags = [
         "--user",
@@ -67,9 +65,7 @@ fn inside_a_running_container_a_command_is_measured_and_nothing_is_left_in_it() 
 
 #[test]
 fn a_container_that_nothing_can_be_run_in_is_told_with_what_helps() {
-    let Some((mut bench, product)) = bench("closed") else {
-        return;
-    };
+    let (mut bench, product) = needed!(bench("closed"));
     let refused = |name: &str, said: &str, hint: &str| {
         let ended: Ended = product
             .run([
@@ -93,9 +89,7 @@ fn a_container_that_nothing_can_be_run_in_is_told_with_what_helps() {
 
 #[test]
 fn a_container_that_ends_while_it_is_looked_at_is_told_with_what_is_still_in_it() {
-    let Some((mut bench, product)) = bench("ends") else {
-        return;
-    };
+    let (mut bench, product) = needed!(bench("ends"));
     let first = "trap 'exit 7' TERM; while :; do sleep 0.1; done";
     let name = started(&mut bench, "ends", &[], &["sh", "-c", first]);
     let ended = product
@@ -124,9 +118,7 @@ fn a_container_that_ends_while_it_is_looked_at_is_told_with_what_is_still_in_it(
 
 #[test]
 fn what_people_give_is_taken_or_refused_in_words_that_help() {
-    let Some((bench, product)) = bench("odd") else {
-        return;
-    };
+    let (bench, product) = needed!(bench("odd"));
     let before = bench.objects();
     let image = bench.image.as_str();
     let ask = |flags: &[&str], command: &[&str]| {
@@ -173,9 +165,7 @@ fn an_image_without_a_shell_is_asked_about_like_any_other() {
 
 #[test]
 fn a_command_that_hardly_ends_inside_is_told_with_what_makes_it_so() {
-    let Some((bench, product)) = bench("slow") else {
-        return;
-    };
+    let (bench, product) = needed!(bench("slow"));
     // No rule knows the variable, and six runs of it would take an hour.
     let script = "case $(cat /proc/$$/environ | cat) in *SLOW_MODE*) sleep 600;; esac; i=0; while [ $i -lt 9000 ]; do i=$((i+1)); done";
     let flags = ["-e", "OTHER=1", "-e", "SLOW_MODE=1", "--shm-size", "32m"];
@@ -191,9 +181,7 @@ fn a_command_that_hardly_ends_inside_is_told_with_what_makes_it_so() {
 
 #[test]
 fn an_arm_of_a_study_is_like_the_line_that_its_settings_hold() {
-    let Some(world) = world("own-line") else {
-        return;
-    };
+    let world = needed!(world("own-line"));
     let bench = Bench::new("line", "ENV OF_IMAGE=1");
     let line = format!(
         "docker run --rm --cpus 0.5 -e 'MODE=a b' {} sh -c true",

@@ -88,9 +88,7 @@ fn on_a_terminal(
 fn on_a_terminal_a_bar_tells_the_progress_and_is_gone_in_the_end() {
     let product = Product::new();
     product.file("study.toml", study());
-    let Some(shown) = on_a_terminal(&product, 72, "", "run study.toml") else {
-        return;
-    };
+    let shown = needed!(on_a_terminal(&product, 72, "", "run study.toml"));
     assert!(shown.contains("starting again"), "{shown:?}");
     assert!(shown.contains("/63 trials"), "{shown:?}");
     assert!(shown.contains(" s left"), "{shown:?}");
@@ -108,9 +106,7 @@ fn a_table_on_a_terminal_takes_its_width_and_no_colour_where_none_is_wanted() {
     product.file("study.toml", study());
     product.run(["run", "study.toml"]).expect(0);
     for columns in [64, 130] {
-        let Some(shown) = on_a_terminal(&product, columns, "NO_COLOR=1", "show") else {
-            return;
-        };
+        let shown = needed!(on_a_terminal(&product, columns, "NO_COLOR=1", "show"));
         assert!(!shown.contains('\u{1b}'), "{shown:?}");
         let table = shown.replace('\r', "");
         let widest = widest(&table);

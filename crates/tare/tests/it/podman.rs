@@ -186,9 +186,7 @@ fn rootless_podman_keeps_the_contract_of_drivers() {
 
 #[test]
 fn a_container_has_podmans_default_security_and_the_facts_name_what_it_runs_on() {
-    let Some(place) = place("security") else {
-        return;
-    };
+    let place = needed!(place("security"));
     place.with_instance(&Params::new(), StartMode::Resident, |instance, facts| {
         let inner = inner_facts(instance);
         assert_eq!(
@@ -231,9 +229,7 @@ fn a_container_has_podmans_default_security_and_the_facts_name_what_it_runs_on()
 
 #[test]
 fn an_instance_for_once_runs_the_agent_as_the_first_process() {
-    let Some(place) = place("once") else {
-        return;
-    };
+    let place = needed!(place("once"));
     place.with_instance(&Params::new(), StartMode::Once, |instance, _| {
         assert!(matches!(
             trial(instance, 1, "null", Params::new()),
@@ -245,9 +241,7 @@ fn an_instance_for_once_runs_the_agent_as_the_first_process() {
 
 #[test]
 fn what_a_container_uses_is_counted_from_outside() {
-    let Some(place) = place("charged") else {
-        return;
-    };
+    let place = needed!(place("charged"));
     // Also where an ordinary user's containers have no control groups of their own.
     place.with_instance(&Params::new(), StartMode::Resident, |instance, _| {
         let charged = instance.charged();
@@ -257,9 +251,7 @@ fn what_a_container_uses_is_counted_from_outside() {
 
 #[test]
 fn settings_reach_the_container() {
-    let Some(place) = place("settings") else {
-        return;
-    };
+    let place = needed!(place("settings"));
     let settings = Params::new()
         .with("seccomp", "unconfined")
         .with("cap_drop", "ALL")
@@ -289,9 +281,7 @@ fn settings_reach_the_container() {
 
 #[test]
 fn the_hosts_network_is_reached_at_the_hosts_own_address() {
-    let Some(place) = place("hostnet") else {
-        return;
-    };
+    let place = needed!(place("hostnet"));
     let settings = Params::new().with("network", "host");
     place.with_instance(&settings, StartMode::Resident, |instance, facts| {
         assert!(instance.address_from_host().unwrap().is_loopback());
@@ -302,9 +292,7 @@ fn the_hosts_network_is_reached_at_the_hosts_own_address() {
 
 #[test]
 fn every_storage_is_of_its_kind_and_open_to_an_ordinary_user() {
-    let Some(place) = place("storage") else {
-        return;
-    };
+    let place = needed!(place("storage"));
     account::set_mode(place.world.folder.path(), 0o711);
     // What an ordinary user may write, root may.
     for storage in ["layer", "volume", "bind", "tmpfs"] {
@@ -323,9 +311,7 @@ fn every_storage_is_of_its_kind_and_open_to_an_ordinary_user() {
 
 #[test]
 fn a_folder_that_the_user_cannot_come_to_is_refused_with_advice() {
-    let Some(mut place) = place("closed") else {
-        return;
-    };
+    let mut place = needed!(place("closed"));
     if place.account.name().is_none() {
         return skip("root", "an ordinary user comes to every folder of its own");
     }
@@ -350,9 +336,7 @@ fn a_folder_that_the_user_cannot_come_to_is_refused_with_advice() {
 
 #[test]
 fn a_folder_with_quotes_spaces_and_a_comma_is_bound_as_it_is() {
-    let Some(mut place) = place("quotes") else {
-        return;
-    };
+    let mut place = needed!(place("quotes"));
     place.world.folder = tempfile::Builder::new()
         .prefix("tare it \"quoted\" 'too',\n")
         .tempdir()
@@ -367,9 +351,7 @@ fn a_folder_with_quotes_spaces_and_a_comma_is_bound_as_it_is() {
 
 #[test]
 fn limits_that_podman_would_ignore_are_refused() {
-    let Some(place) = place("limits") else {
-        return;
-    };
+    let place = needed!(place("limits"));
     if std::path::Path::new("/sys/fs/cgroup/cgroup.controllers").exists() {
         return skip(
             "cgroup1",
@@ -389,9 +371,7 @@ fn limits_that_podman_would_ignore_are_refused() {
 
 #[test]
 fn an_image_that_is_not_there_is_not_pulled() {
-    let Some(place) = place("missing") else {
-        return;
-    };
+    let place = needed!(place("missing"));
     let name = "tare-test.invalid/none:1";
     let (why, fix) = absent(place.refusal(&Params::new().with("image", name)));
     assert!(why.contains(name), "{why}");
@@ -400,9 +380,7 @@ fn an_image_that_is_not_there_is_not_pulled() {
 
 #[test]
 fn a_runtime_a_user_and_a_profile_that_are_not_there_are_named_with_advice() {
-    let Some(place) = place("wrong") else {
-        return;
-    };
+    let place = needed!(place("wrong"));
     for (name, value, word) in [
         ("runtime", "tare-none", "runtime"),
         ("runtime", "/nonexistent/runc", "runtime"),
@@ -418,9 +396,7 @@ fn a_runtime_a_user_and_a_profile_that_are_not_there_are_named_with_advice() {
 
 #[test]
 fn a_foreign_image_without_a_shell_gets_the_agent_copied_in() {
-    let Some(place) = place("foreign") else {
-        return;
-    };
+    let place = needed!(place("foreign"));
     let cx = place.world.cx();
     // The packed image of another arm stands for a user's image: it has no shell and no C library.
     let mut packed = place.environment("packed", &Params::new());
@@ -448,9 +424,7 @@ fn a_foreign_image_without_a_shell_gets_the_agent_copied_in() {
 
 #[test]
 fn arms_share_an_image_and_removing_one_leaves_the_other_working() {
-    let Some(place) = place("share") else {
-        return;
-    };
+    let place = needed!(place("share"));
     let cx = place.world.cx();
     let mut first = place.environment("first", &Params::new());
     let mut second = place.environment("second", &Params::new());
@@ -470,9 +444,7 @@ fn arms_share_an_image_and_removing_one_leaves_the_other_working() {
 
 #[test]
 fn what_a_killed_run_left_is_swept_with_its_processes() {
-    let Some(place) = place("killed") else {
-        return;
-    };
+    let place = needed!(place("killed"));
     let cx = place.world.cx();
     let settings = Params::new().with("storage", "volume");
     let (environment, instance) = place.started("arm", &settings, StartMode::Resident);
@@ -491,9 +463,7 @@ fn what_a_killed_run_left_is_swept_with_its_processes() {
 
 #[test]
 fn a_container_that_is_killed_from_outside_is_reported_at_once() {
-    let Some(place) = place("outside") else {
-        return;
-    };
+    let place = needed!(place("outside"));
     let (environment, mut instance) = place.started("arm", &Params::new(), StartMode::Once);
     // Another run of the same program removes it, as `tare clean` would.
     assert!(!place.leftovers().is_empty());

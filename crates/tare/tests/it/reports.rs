@@ -278,9 +278,7 @@ fn a_browser_shows_the_page_without_complaint_and_without_scrolling_sideways() {
     let product = measured();
     let page = product.folder().join("page.html");
     let profile = tempfile::tempdir().unwrap();
-    let Some([document, complaints]) = in_a_browser(&page, 1200, profile.path()) else {
-        return;
-    };
+    let [document, complaints] = needed!(in_a_browser(&page, 1200, profile.path()));
     // The script ran under the page's own policy: it made buttons of the headings and counted the rows.
     assert!(
         document.contains("<button type=\"button\">"),
@@ -297,9 +295,7 @@ fn a_browser_shows_the_page_without_complaint_and_without_scrolling_sideways() {
     let file = product.folder().join("measuring.html");
     std::fs::write(&file, copy).unwrap();
     for width in [500, 800, 1400] {
-        let Some([document, _]) = in_a_browser(&file, width, profile.path()) else {
-            return;
-        };
+        let [document, _] = needed!(in_a_browser(&file, width, profile.path()));
         let title = document.split("<title>").nth(1).unwrap();
         let title = title.split("</title>").next().unwrap();
         let (needed, there) = title.split_once(" of ").unwrap();

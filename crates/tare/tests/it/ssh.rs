@@ -88,9 +88,7 @@ fn ssh_keeps_the_contract_of_drivers() {
 
 #[test]
 fn the_other_end_is_described_and_both_ends_have_addresses() {
-    let Some(server) = Server::start(&Plan::default()) else {
-        return;
-    };
+    let server = needed!(Server::start(&Plan::default()));
     let world = World::new("ssh-facts");
     let mut environment = environment(&server.settings());
     let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
@@ -120,9 +118,7 @@ fn the_other_end_is_described_and_both_ends_have_addresses() {
 
 #[test]
 fn through_a_proxy_there_is_a_channel_but_no_path() {
-    let Some(server) = Server::start(&Plan::default()) else {
-        return;
-    };
+    let server = needed!(Server::start(&Plan::default()));
     let world = World::new("ssh-proxy");
     // Another session of the same server is the proxy, as a jump host would be.
     let config = server.folder.path().join("config");
@@ -146,9 +142,7 @@ fn through_a_proxy_there_is_a_channel_but_no_path() {
 
 #[test]
 fn without_a_folder_of_ones_own_the_usual_places_are_used_and_left_empty() {
-    let Some(server) = Server::start(&Plan::default()) else {
-        return;
-    };
+    let server = needed!(Server::start(&Plan::default()));
     let world = World::new("ssh-default");
     let mut settings = server.settings();
     settings.0.remove("folder");
@@ -161,9 +155,7 @@ fn without_a_folder_of_ones_own_the_usual_places_are_used_and_left_empty() {
 
 #[test]
 fn without_a_shared_connection_every_command_has_its_own() {
-    let Some(server) = Server::start(&Plan::default()) else {
-        return;
-    };
+    let server = needed!(Server::start(&Plan::default()));
     let mut world = World::new("ssh-alone");
     // A run's folder with a path too long for a socket.
     world.folder = tempfile::Builder::new()
@@ -197,9 +189,7 @@ fn what_a_login_shell_prints_first_garbles_nothing() {
 
 #[test]
 fn a_users_own_configuration_does_not_come_in_the_way() {
-    let Some(server) = Server::start(&Plan::default()) else {
-        return;
-    };
+    let server = needed!(Server::start(&Plan::default()));
     let port = free_port();
     server.configure(&format!(
         "RequestTTY force\n  RemoteCommand echo no\n  LocalForward {port} localhost:1\n  \
@@ -230,9 +220,7 @@ fn a_host_that_asks_for_a_password_is_refused_with_advice() {
 
 #[test]
 fn a_key_that_is_not_known_or_has_changed_is_never_accepted() {
-    let Some(server) = Server::start(&Plan::default()) else {
-        return;
-    };
+    let server = needed!(Server::start(&Plan::default()));
     let world = World::new("ssh-key");
     server.know("other");
     // Even a configuration that lets everything pass does not make a changed key a known one.
@@ -254,9 +242,7 @@ fn a_key_that_is_not_known_or_has_changed_is_never_accepted() {
 
 #[test]
 fn a_host_that_cannot_be_reached_is_told_by_its_reason() {
-    let Some(server) = Server::start(&Plan::default()) else {
-        return;
-    };
+    let server = needed!(Server::start(&Plan::default()));
     let world = World::new("ssh-nobody");
     let nobody = server.settings().with("port", i64::from(free_port()));
     let (error, text, fix) = refusal(&world, &server, &nobody);
@@ -275,9 +261,7 @@ fn a_host_that_cannot_be_reached_is_told_by_its_reason() {
 
 #[test]
 fn a_server_that_never_speaks_is_given_up_within_the_limit() {
-    let Some(server) = Server::start(&Plan::default()) else {
-        return;
-    };
+    let server = needed!(Server::start(&Plan::default()));
     let world = World::new("ssh-mute");
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -289,9 +273,7 @@ fn a_server_that_never_speaks_is_given_up_within_the_limit() {
 
 #[test]
 fn a_key_that_is_named_is_used_or_it_is_said_why_not() {
-    let Some(server) = Server::start(&Plan::default()) else {
-        return;
-    };
+    let server = needed!(Server::start(&Plan::default()));
     let world = World::new("ssh-identity");
     let key = |name: &str| server.folder.path().join(name);
     let config = key("config");
@@ -349,9 +331,7 @@ fn a_peer_is_not_believed_what_only_ssh_can_know_nor_addresses_that_are_no_machi
         "127.0.0.1 1 224.0.0.1 22",
         ":: 1 :: 22",
     ] {
-        let Some(mut server) = Server::start(&Plan::default()) else {
-            return;
-        };
+        let mut server = needed!(Server::start(&Plan::default()));
         server.down();
         let peer = server.folder.path().join("peer");
         let script = format!(
@@ -405,18 +385,14 @@ fn a_folder_without_space_or_execution_or_permission_is_explained() {
         assert!(text.contains(words), "{options}: {text}");
         assert!(fix.contains(advice), "{options}: {fix}");
     }
-    let Some(server) = Server::start(&Plan::default()) else {
-        return;
-    };
+    let server = needed!(Server::start(&Plan::default()));
     let nowhere = "/nonexistent/folder";
     is_refused(&world, &server, ("folder", nowhere), nowhere, "folder =");
 }
 
 #[test]
 fn an_agent_for_another_system_is_refused_before_it_is_copied() {
-    let Some(server) = Server::start(&Plan::default()) else {
-        return;
-    };
+    let server = needed!(Server::start(&Plan::default()));
     let mut world = World::new("ssh-agent");
     let foreign = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(
@@ -455,9 +431,7 @@ fn names_that_a_shell_or_ssh_could_misread_reach_neither() {
 
 #[test]
 fn a_connection_that_drops_is_told_and_the_arm_can_be_started_again() {
-    let Some(mut server) = Server::start(&Plan::default()) else {
-        return;
-    };
+    let mut server = needed!(Server::start(&Plan::default()));
     let world = World::new("ssh-drop");
     let mut environment = environment(&server.settings());
     let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
@@ -497,9 +471,7 @@ fn a_connection_that_drops_is_told_and_the_arm_can_be_started_again() {
 
 #[test]
 fn what_connecting_and_a_trial_take_is_printed() {
-    let Some(server) = Server::start(&Plan::default()) else {
-        return;
-    };
+    let server = needed!(Server::start(&Plan::default()));
     let world = World::new("ssh-times");
     let mut environment = environment(&server.settings());
     let show = |what: &str, mut times: Vec<Duration>| {

@@ -445,9 +445,7 @@ impl Drop for Removal {
 
 #[test]
 fn an_image_with_another_version_of_a_tool_is_refused_and_labelled_if_allowed() {
-    let Some(world) = docker::world("tools-image") else {
-        return;
-    };
+    let world = needed!(docker::world("tools-image"));
     let image = format!("tare-test-tools:{}", std::process::id());
     image_with(TOOL, &image, "9.0");
     let _removal = Removal(image.clone());
@@ -504,9 +502,7 @@ fn has_stress_ng() -> bool {
 
 #[test]
 fn stress_ng_in_a_packed_image_is_the_hosts_and_in_another_image_is_refused() {
-    let Some(world) = docker::world("tools-stress") else {
-        return;
-    };
+    let world = needed!(docker::world("tools-stress"));
     if !has_stress_ng() {
         return;
     }
@@ -549,9 +545,7 @@ fn stress_ng_in_containers_without_an_engine_is_the_hosts() {
 
 #[test]
 fn a_tool_that_this_machine_lacks_takes_no_arm_away() {
-    let Some(world) = docker::world("tools-nowhere") else {
-        return;
-    };
+    let world = needed!(docker::world("tools-nowhere"));
     let host = arm("host", "host", Params::new());
     let mut study = study(&host, &[arm("docker", "docker", Params::new())]);
     study.blocks_max = 1;

@@ -210,9 +210,7 @@ fn python_with_pyperf() -> Option<String> {
 }
 
 fn pyperf_is_measured_on_the_host_and_in(driver: &str) {
-    let Some(python) = python_with_pyperf() else {
-        return;
-    };
+    let python = needed!(python_with_pyperf());
     let lines = format!(
         "id = \"pyperf\"\nparams = {{ python = {python:?}, processes = 2, values = 2, warmups = 1, loops = 100, \
          statement = \"sorted(words)\", setup = \"words = 'one two three'.split()\" }}"

@@ -93,9 +93,7 @@ fn vm_keeps_the_contract_of_drivers_in_software_emulation() {
 
 #[test]
 fn ten_probes_run_in_a_machine_that_says_what_it_is_and_is_gone_afterwards() {
-    let Some((_turn, world)) = turn_where("ten", is_available) else {
-        return;
-    };
+    let (_turn, world) = needed!(turn_where("ten", is_available));
     let before = Snapshot::take(&world);
     let mut environment = configure(&tcg().with("cpu", "qemu64"));
     environment.prepare(&world.cx()).unwrap();
@@ -151,9 +149,7 @@ fn ten_probes_run_in_a_machine_that_says_what_it_is_and_is_gone_afterwards() {
 
 #[test]
 fn the_host_reaches_a_guest_over_its_tap_device_and_the_guest_the_host() {
-    let Some((_turn, world)) = turn_where("tap", is_available) else {
-        return;
-    };
+    let (_turn, world) = needed!(turn_where("tap", is_available));
     let before = Snapshot::take(&world);
     let mut environment = configure(&tcg().with("network", "tap"));
     let mut instance = match environment.start(&world.cx(), StartMode::Resident) {
@@ -208,9 +204,7 @@ fn the_host_reaches_a_guest_over_its_tap_device_and_the_guest_the_host() {
 
 #[test]
 fn a_disk_on_each_bus_holds_the_work_and_a_stack_of_its_own_has_no_way_in() {
-    let Some((_turn, world)) = turn_where("disk", is_available) else {
-        return;
-    };
+    let (_turn, world) = needed!(turn_where("disk", is_available));
     let before = Snapshot::take(&world);
     // Two of the four buses, each with another cache mode: the others differ in a word.
     for (disk, cache) in [("virtio", "writeback"), ("ide", "unsafe")] {
@@ -268,9 +262,7 @@ fn refused(world: &World, settings: &Params) -> EnvError {
 
 #[test]
 fn what_cannot_boot_is_told_with_the_reason_and_leaves_nothing() {
-    let Some((_turn, world)) = turn_where("bad", is_available) else {
-        return;
-    };
+    let (_turn, world) = needed!(turn_where("bad", is_available));
     let said = |settings: &Params| refused(&world, settings).to_string();
 
     let folder = tempfile::Builder::new()
@@ -302,9 +294,7 @@ fn what_cannot_boot_is_told_with_the_reason_and_leaves_nothing() {
 
 #[test]
 fn a_guest_that_never_boots_is_given_up_with_the_last_lines_of_its_console() {
-    let Some((_turn, world)) = turn_where("never", is_available) else {
-        return;
-    };
+    let (_turn, world) = needed!(turn_where("never", is_available));
     let error = refused(&world, &tcg().with("boot_limit", 0.3));
     let EnvError::Timeout { phase, limit } = &error else {
         panic!("{error}");
@@ -315,9 +305,7 @@ fn a_guest_that_never_boots_is_given_up_with_the_last_lines_of_its_console() {
 
 #[test]
 fn kvm_that_was_asked_for_boots_a_guest_or_is_refused_with_the_reason() {
-    let Some((_turn, world)) = turn_where("kvm", is_available) else {
-        return;
-    };
+    let (_turn, world) = needed!(turn_where("kvm", is_available));
     let mut environment = configure(&Params::new().with("accel", "kvm"));
     let begin = Instant::now();
     let prepared = environment.prepare(&world.cx());
@@ -335,9 +323,7 @@ fn kvm_that_was_asked_for_boots_a_guest_or_is_refused_with_the_reason() {
 
 #[test]
 fn an_emulator_that_is_killed_is_told_and_one_whose_host_dies_does_not_stay() {
-    let Some((_turn, world)) = turn_where("killed", is_available) else {
-        return;
-    };
+    let (_turn, world) = needed!(turn_where("killed", is_available));
     let before = Snapshot::take(&world);
     let mut environment = configure(&tcg());
     let mut instance = environment.start(&world.cx(), StartMode::Once).unwrap();
@@ -370,9 +356,7 @@ fn kill(pid: u32) {
 
 #[test]
 fn a_shared_folder_whose_server_ends_is_told_and_a_folder_that_cannot_be_served_refuses_a_start() {
-    let Some((_turn, world)) = turn_where("shared", is_available) else {
-        return;
-    };
+    let (_turn, world) = needed!(turn_where("shared", is_available));
     let before = Snapshot::take(&world);
     let mut environment = configure(&tcg());
     environment.gather(2);
@@ -443,9 +427,7 @@ fn a_leashed_program_ends_with_whoever_asked_for_it(world: &World) {
 
 #[test]
 fn a_dead_runs_machine_is_found_by_its_label_and_removed() {
-    let Some((_turn, world)) = turn_where("sweep", is_available) else {
-        return;
-    };
+    let (_turn, world) = needed!(turn_where("sweep", is_available));
     let mut environment = configure(&tcg().with("nic", "none"));
     let instance = environment.start(&world.cx(), StartMode::Once).unwrap();
     let swept = Vm.sweep(&world.cx(), world.run.as_str()).unwrap();

@@ -70,9 +70,7 @@ fn steps(dossier: &Value) -> Vec<&str> {
 
 #[test]
 fn a_quota_is_found_proved_and_explains_the_cost() {
-    let Some(product) = beside_a_container() else {
-        return;
-    };
+    let product = needed!(beside_a_container());
     let work = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done";
     let dossier = why(
         &product,
@@ -133,9 +131,7 @@ fn asked_of_a_fifth(product: &Product) -> Started {
 
 #[test]
 fn what_was_compared_is_kept_when_the_rest_is_interrupted() {
-    let Some(product) = beside_a_container() else {
-        return;
-    };
+    let product = needed!(beside_a_container());
     let mut started = asked_of_a_fifth(&product);
     // The first comparison is stored as a run of its own; then the suspects' run has begun.
     product.wait_for(&mut started, "SELECT id FROM run", 2);
@@ -158,9 +154,7 @@ fn what_was_compared_is_kept_when_the_rest_is_interrupted() {
 
 #[test]
 fn what_was_compared_is_told_when_what_comes_next_cannot_be_measured() {
-    let Some(product) = beside_a_container() else {
-        return;
-    };
+    let product = needed!(beside_a_container());
     let mut started = asked_of_a_fifth(&product);
     product.wait_for(&mut started, "SELECT id FROM run", 1);
     product.change_store(
@@ -179,9 +173,7 @@ fn what_was_compared_is_told_when_what_comes_next_cannot_be_measured() {
 
 #[test]
 fn a_little_time_goes_to_the_two_sides_before_any_arm_is_added() {
-    let Some(product) = beside_a_container() else {
-        return;
-    };
+    let product = needed!(beside_a_container());
     let work = busy(30);
     let command: Vec<&str> = work.iter().map(String::as_str).collect();
     let arguments = ["--env", "container:cpus=0.5", "--budget", "12s"];
@@ -192,9 +184,7 @@ fn a_little_time_goes_to_the_two_sides_before_any_arm_is_added() {
 
 #[test]
 fn a_command_that_costs_nothing_more_is_not_accused() {
-    let Some(product) = beside_a_container() else {
-        return;
-    };
+    let product = needed!(beside_a_container());
     let dossier = why(&product, &["--env", "container"], &["sleep", "0.3"])
         .expect(0)
         .json();
@@ -251,9 +241,7 @@ fn an_interpreter_in_a_container_on_a_new_kernel_is_not_blamed_on_the_filter() {
 
 #[test]
 fn another_program_of_the_same_name_is_seen_by_its_bytes() {
-    let Some(product) = beside_a_container() else {
-        return;
-    };
+    let product = needed!(beside_a_container());
     let folder = tempfile::tempdir().unwrap();
     let place = |name: &str| folder.path().join(name);
     for name in ["outside", "inside"] {
@@ -364,9 +352,7 @@ type Bad<'a> = (&'a [&'a str], &'a [&'a str], i32, &'a str, &'a str);
 
 #[test]
 fn a_command_that_cannot_be_measured_gets_an_answer_that_helps() {
-    let Some(product) = beside_a_container() else {
-        return;
-    };
+    let product = needed!(beside_a_container());
     let cases: [Bad<'_>; 8] = tare_model::rows! {
         (&[], &["sh", "-c", "echo broken >&2; exit 3"], 1, "fails on the host already", "status 0"),
         (&[], &["tare-no-such-program"], 2, "not on this machine", "install"),
@@ -395,9 +381,7 @@ fn a_command_that_cannot_be_measured_gets_an_answer_that_helps() {
 
 #[test]
 fn a_command_that_is_too_long_for_the_budget_is_told_so_with_a_budget_that_would_do() {
-    let Some(product) = beside_a_container() else {
-        return;
-    };
+    let product = needed!(beside_a_container());
     let ended = product
         .run(words("why --env container --budget 8s -- sleep 2"))
         .expect(1);
@@ -412,9 +396,7 @@ fn a_command_that_is_too_long_for_the_budget_is_told_so_with_a_budget_that_would
 
 #[test]
 fn what_a_command_leaves_running_is_ended_and_told() {
-    let Some(product) = beside_a_container() else {
-        return;
-    };
+    let product = needed!(beside_a_container());
     let ended = why(
         &product,
         &["--env", "container", "--budget", "10s"],

@@ -139,9 +139,7 @@ static LAST_SKIP: Mutex<String> = Mutex::new(String::new());
 /// Notes what became of a driver's contract in the file that `TARE_CONTRACT_TABLE` names, for the table at the
 /// end of `cargo xtask test`: what passing tests print is not passed on.
 pub(crate) fn note_contract(driver: &str, what: &str) {
-    let Some(path) = std::env::var_os("TARE_CONTRACT_TABLE").filter(|path| !path.is_empty()) else {
-        return;
-    };
+    let path = needed!(std::env::var_os("TARE_CONTRACT_TABLE").filter(|path| !path.is_empty()));
     let line = format!("{driver}\t{}\n", what.replace(['\n', '\t'], " "));
     let file = std::fs::OpenOptions::new()
         .append(true)

@@ -24,9 +24,7 @@ fn outcomes(name: &str, params: Params, limit_s: u64) -> Option<Vec<Outcome>> {
 #[test]
 fn a_node_whose_service_does_not_start_is_named_with_its_words() {
     let script = format!("[ \"$2\" = 2 ] && {{ echo no such key >&2; exit 1; }}\n{LISTEN}");
-    let Some(outcomes) = outcomes("mute", Params::new().with("service", script), 20) else {
-        return;
-    };
+    let outcomes = needed!(outcomes("mute", Params::new().with("service", script), 20));
     assert_eq!(outcomes.len(), 2);
     for outcome in outcomes {
         let Outcome::Failed(Failure::Probe(why)) = &outcome else {
@@ -47,9 +45,7 @@ fn a_port_that_is_taken_on_another_node_is_told() {
          at=\"0300007F:$(printf %04X \"$4\")\"\n  \
          until grep -q \" $at 00000000:0000 0A \" /proc/net/tcp; do sleep 0.01; done\nfi\n{LISTEN}"
     );
-    let Some(outcomes) = outcomes("taken", Params::new().with("service", script), 20) else {
-        return;
-    };
+    let outcomes = needed!(outcomes("taken", Params::new().with("service", script), 20));
     for outcome in outcomes {
         let Outcome::Failed(Failure::Probe(why)) = &outcome else {
             panic!("{outcome:?}");
@@ -61,9 +57,7 @@ fn a_port_that_is_taken_on_another_node_is_told() {
 #[test]
 fn a_client_that_does_not_end_is_ended_with_the_services() {
     let params = Params::new().with("client", "sleep 1000\n");
-    let Some(outcomes) = outcomes("endless", params, 2) else {
-        return;
-    };
+    let outcomes = needed!(outcomes("endless", params, 2));
     for outcome in outcomes {
         assert!(
             matches!(outcome, Outcome::Failed(Failure::TimedOut { .. })),
@@ -91,9 +85,7 @@ fn a_node_that_is_lost_in_mid_run_makes_the_trial_void_and_comes_back() {
         mark.display()
     );
     let params = Params::new().with("service", script).with("client", client);
-    let Some(outcomes) = outcomes("lost", params, 20) else {
-        return;
-    };
+    let outcomes = needed!(outcomes("lost", params, 20));
     let Outcome::Failed(Failure::Lost(why)) = &outcomes[0] else {
         panic!("{outcomes:?}");
     };

@@ -90,9 +90,7 @@ fn hpcc_that_is_ended_by_its_limit_leaves_no_process_and_no_file() {
     let mut study = study("host", Params::new(), "hpcc", params, Path::ArmToArm);
     study.blocks_max = 1;
     study.limit_ns = 6_000_000_000;
-    let Some(stored) = run("hpcc-limit", &study) else {
-        return;
-    };
+    let stored = needed!(run("hpcc-limit", &study));
     let outcome = &stored.records[0].outcome;
     assert!(
         matches!(

@@ -106,9 +106,7 @@ fn two_containers_of_an_engine_exchange_a_round_trip() {
 
 #[test]
 fn two_machines_exchange_a_round_trip_and_are_labelled_as_emulated() {
-    let Some(stored) = round_trips("vm", crate::vm::tcg()) else {
-        return;
-    };
+    let stored = needed!(round_trips("vm", crate::vm::tcg()));
     assert_measured(&stored);
     let facts = &stored.launches[0].facts;
     assert_eq!(facts["cluster.node-2"], "198.51.100.2");
@@ -140,9 +138,7 @@ fn every_way_between_two_ends_of_an_engines_containers_is_a_cell_of_its_own() {
             ..one.clone()
         })
         .collect();
-    let Some(stored) = run("ways", &study) else {
-        return;
-    };
+    let stored = needed!(run("ways", &study));
     let mut cells: Vec<&CellKey> = Vec::new();
     for record in &stored.records {
         assert!(

@@ -69,9 +69,7 @@ fn child_detects() {
 
 #[test]
 fn a_user_who_may_not_use_the_socket_is_told_what_helps() {
-    let Some(world) = world("denied") else {
-        return;
-    };
+    let world = needed!(world("denied"));
     if !is_root() {
         return skip("root", "only root can become another user");
     }
@@ -203,12 +201,8 @@ fn engine(world: &World) -> Option<Engine> {
 
 #[test]
 fn an_engine_that_freezes_or_dies_is_an_error_in_bounded_time() {
-    let Some(world) = world("dying") else {
-        return;
-    };
-    let Some(mut engine) = engine(&world) else {
-        return;
-    };
+    let world = needed!(world("dying"));
+    let mut engine = needed!(engine(&world));
     let driver = Docker::at(engine.host());
     let settings = Params::new().with("network", "none");
     let mut environment = environment(&driver, "arm", &settings);

@@ -37,9 +37,7 @@ fn time_ns(reply: Reply) -> f64 {
 
 #[test]
 fn the_first_write_copies_a_file_of_the_layer_and_none_of_a_volume_or_a_bind() {
-    let Some(world) = world("copyup") else {
-        return;
-    };
+    let world = needed!(world("copyup"));
     let cx = world.cx();
     let mut arms: Vec<_> = ["layer", "volume", "bind"]
         .map(|storage| {
@@ -89,9 +87,7 @@ fn the_first_write_copies_a_file_of_the_layer_and_none_of_a_volume_or_a_bind() {
 
 #[test]
 fn a_layer_without_the_file_says_which_setting_brings_it() {
-    let Some(world) = world("nolower") else {
-        return;
-    };
+    let world = needed!(world("nolower"));
     with_instance(&world, &Params::new(), StartMode::Resident, |instance| {
         let Reply::Unavailable { reason, .. } = copy_up(instance, 1) else {
             panic!("something was measured");

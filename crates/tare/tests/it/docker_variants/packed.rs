@@ -39,9 +39,7 @@ fn output_here(command: &[&str]) -> String {
 
 #[test]
 fn a_packed_program_runs_inside_as_the_same_bytes() {
-    let Some(world) = world("packed") else {
-        return;
-    };
+    let world = needed!(world("packed"));
     let programs = ["bash", "sha256sum", "python3"];
     if let Some(missing) = programs
         .iter()
@@ -114,9 +112,7 @@ fn a_packed_program_runs_inside_as_the_same_bytes() {
 
 #[test]
 fn what_cannot_be_packed_is_named_before_anything_is_made() {
-    let Some(world) = world("notpacked") else {
-        return;
-    };
+    let world = needed!(world("notpacked"));
     for (name, value, says) in [
         ("programs", "tare-test-none", "not installed"),
         ("packages", "tare-test-none", "not installed"),

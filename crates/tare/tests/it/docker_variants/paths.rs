@@ -108,9 +108,7 @@ fn round_trip(
 
 #[test]
 fn only_the_published_port_through_the_loopback_goes_through_a_process_of_the_engine() {
-    let Some(world) = world("published") else {
-        return;
-    };
+    let world = needed!(world("published"));
     let cx = world.cx();
     let settings = Params::new().with("network", "published");
     let mut arm = environment(&DOCKER, "arm", &settings);
@@ -202,9 +200,7 @@ fn the_study_of_paths_goes_every_way_between_two_ends() {
 
 #[test]
 fn a_port_that_is_taken_is_said_with_a_way_round() {
-    let Some(world) = world("taken") else {
-        return;
-    };
+    let world = needed!(world("taken"));
     let owner = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = owner.local_addr().unwrap().port();
     let settings = Params::new()
@@ -226,9 +222,7 @@ fn a_port_that_is_taken_is_said_with_a_way_round() {
 
 #[test]
 fn another_containers_network_is_joined_and_shared() {
-    let Some(world) = world("joined") else {
-        return;
-    };
+    let world = needed!(world("joined"));
     let cx = world.cx();
     let mut other = environment(&DOCKER, "other", &Params::new());
     let whole = other.start(&cx, StartMode::Resident).unwrap();
@@ -253,9 +247,7 @@ fn another_containers_network_is_joined_and_shared() {
 
 #[test]
 fn an_arm_without_a_published_port_or_a_network_says_so() {
-    let Some(world) = world("noport") else {
-        return;
-    };
+    let world = needed!(world("noport"));
     with_instance(&world, &Params::new(), StartMode::Resident, |instance| {
         let Err(Reason::NoPath(why)) = instance.published(PublishedAt::Loopback) else {
             panic!("a port is published that nobody asked for");

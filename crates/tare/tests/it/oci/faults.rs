@@ -65,9 +65,7 @@ fn may_make_namespaces(world: &World) -> bool {
 
 #[test]
 fn what_is_no_runtime_is_absent_or_refused_with_the_reason() {
-    let Some((_turn, world)) = turn_where("noruntime", may_make_namespaces) else {
-        return;
-    };
+    let (_turn, world) = needed!(turn_where("noruntime", may_make_namespaces));
     for name in [
         "/no/such/runtime",
         "/etc",
@@ -88,9 +86,7 @@ fn what_is_no_runtime_is_absent_or_refused_with_the_reason() {
 
 #[test]
 fn a_runtimes_last_words_are_told_escaped() {
-    let Some((_turn, world)) = turn_where("words", may_make_namespaces) else {
-        return;
-    };
+    let (_turn, world) = needed!(turn_where("words", may_make_namespaces));
     let own = tempfile::tempdir().unwrap();
     let body = "test \"$1\" = --version && exit 0\nprintf 'level=error \\033[31mno such luck\\n' >&2\nexit 3";
     let runtime = script(own.path(), "run'time \"x\"\n", body);
@@ -112,9 +108,7 @@ fn a_runtimes_last_words_are_told_escaped() {
 
 #[test]
 fn a_runtime_that_hangs_is_given_up_when_the_user_interrupts() {
-    let Some((_turn, world)) = turn_where("hangs", may_make_namespaces) else {
-        return;
-    };
+    let (_turn, world) = needed!(turn_where("hangs", may_make_namespaces));
     let own = tempfile::tempdir().unwrap();
     let runtime = script(
         own.path(),
@@ -187,9 +181,9 @@ fn limits_that_a_runtime_does_not_set_are_refused() {
 
 #[test]
 fn a_limit_that_cannot_be_is_refused_in_the_runtimes_words() {
-    let Some((_turn, world)) = turn_where("impossible", |world| is_available(world, "runc")) else {
-        return;
-    };
+    let (_turn, world) = needed!(turn_where("impossible", |world| is_available(
+        world, "runc"
+    )));
     let error = start_error(&world, &Params::new().with("cpuset", "900"));
     assert!(error.to_string().contains("cpuset"), "{error}");
 }
@@ -221,9 +215,7 @@ fn a_folder_with_quotes_spaces_and_control_characters_is_a_folder() {
 
 #[test]
 fn an_instance_that_was_dropped_is_removed_with_its_environment() {
-    let Some((_turn, world)) = turn_where("dropped", |world| is_available(world, "runc")) else {
-        return;
-    };
+    let (_turn, world) = needed!(turn_where("dropped", |world| is_available(world, "runc")));
     a_dropped_instance_is_removed(&world, || configure(&Params::new()));
 }
 
@@ -303,9 +295,7 @@ fn when_the_host_is_killed_nothing_survives() {
 
 #[test]
 fn when_host_and_supervisor_are_killed_the_cgroups_are_swept() {
-    let Some((_turn, world)) = turn_where("sweeper", |world| is_available(world, "runc")) else {
-        return;
-    };
+    let (_turn, world) = needed!(turn_where("sweeper", |world| is_available(world, "runc")));
     let (mut child, run) = host_with_container("runc", world.folder.path());
     let supervisors: Vec<u32> = labelled(&run)
         .into_iter()
@@ -333,9 +323,7 @@ fn when_host_and_supervisor_are_killed_the_cgroups_are_swept() {
 
 #[test]
 fn an_ordinary_user_is_told_to_be_root() {
-    let Some((_turn, world)) = turn_where("user", may_make_namespaces) else {
-        return;
-    };
+    let (_turn, world) = needed!(turn_where("user", may_make_namespaces));
     let own = tempfile::tempdir().unwrap();
     std::fs::set_permissions(own.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let agent = own.path().join("agent");
@@ -353,9 +341,7 @@ fn an_ordinary_user_is_told_to_be_root() {
 
 #[test]
 fn what_a_program_mounts_and_leaves_running_ends_with_it() {
-    let Some((_turn, world)) = turn_where("private", may_make_namespaces) else {
-        return;
-    };
+    let (_turn, world) = needed!(turn_where("private", may_make_namespaces));
     let before = Snapshot::take(&world);
     let folder = tempfile::tempdir().unwrap();
     let body = "mount -t tmpfs x \"$0\" && touch \"$0/inside\" && (setsid sleep 300 &) && exit 7";
@@ -373,9 +359,7 @@ fn what_a_program_mounts_and_leaves_running_ends_with_it() {
 
 #[test]
 fn an_agent_that_is_told_goodbye_ends_the_runtime_by_itself() {
-    let Some((_turn, world)) = turn_where("bye", |world| is_available(world, "runc")) else {
-        return;
-    };
+    let (_turn, world) = needed!(turn_where("bye", |world| is_available(world, "runc")));
     let mut environment = configure(&Params::new());
     let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
     facts(instance.as_mut());

@@ -75,9 +75,7 @@ fn a_users_specification_is_used_but_cannot_reach_the_host() {
 
 #[test]
 fn what_is_no_specification_is_refused_with_its_place_and_leaves_nothing() {
-    let Some((_turn, world)) = turn_where("nospec", |world| is_available(world, "runc")) else {
-        return;
-    };
+    let (_turn, world) = needed!(turn_where("nospec", |world| is_available(world, "runc")));
     let own = tempfile::tempdir().unwrap();
     let before = Snapshot::take(&world);
     let file = |name: &str, text: &str| {
@@ -118,9 +116,7 @@ fn what_is_no_specification_is_refused_with_its_place_and_leaves_nothing() {
 
 #[test]
 fn a_specification_that_the_runtime_refuses_is_told_in_its_words() {
-    let Some((_turn, world)) = turn_where("refused", |world| is_available(world, "runc")) else {
-        return;
-    };
+    let (_turn, world) = needed!(turn_where("refused", |world| is_available(world, "runc")));
     let own = tempfile::tempdir().unwrap();
     let path = own.path().join("config.json");
     let spec = json!({

@@ -31,9 +31,7 @@ fn plant(folder: &Path) {
 
 #[test]
 fn pipes_and_endless_files_in_what_a_user_left_are_removed_unread() {
-    let Some(place) = place("hostile") else {
-        return;
-    };
+    let place = needed!(place("hostile"));
     let cx = place.world.cx();
     let settings = Params::new().with("storage", "bind");
     let (mut environment, instance) = place.started("arm", &settings, StartMode::Resident);
@@ -81,9 +79,7 @@ fn endless(command: &CommandLine) -> CommandLine {
 
 #[test]
 fn a_podman_that_answers_without_end_is_cut_off_and_the_record_of_the_run_stays() {
-    let Some(place) = place("endless") else {
-        return;
-    };
+    let place = needed!(place("endless"));
     let cx = place.world.cx();
     let mut environment = place.environment("arm", &Params::new());
     environment.prepare(&cx).unwrap();

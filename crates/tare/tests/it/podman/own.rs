@@ -84,9 +84,7 @@ fn arm_of(place: &Place, settings: &Params, look: impl FnOnce(Json)) {
 
 #[test]
 fn a_container_of_podmans_is_taken_by_its_line_and_stays_as_it_was() {
-    let Some(place) = place("own-podman") else {
-        return;
-    };
+    let place = needed!(place("own-podman"));
     let name = format!("tare-own-test-{}", std::process::id());
     with_image(&place, |image| {
         let volume = format!("{name}-data");
@@ -167,9 +165,7 @@ fn a_container_of_podmans_is_taken_by_its_line_and_stays_as_it_was() {
 
 #[test]
 fn what_the_command_writes_to_lies_below_a_layer_of_each_arms_own() {
-    let Some(place) = place("own-copies") else {
-        return;
-    };
+    let place = needed!(place("own-copies"));
     let name = format!("tare-own-test-{}-copies", std::process::id());
     with_image(&place, |image| {
         podman(&place, &["volume", "create", &name]);
@@ -217,15 +213,11 @@ fn what_the_command_writes_to_lies_below_a_layer_of_each_arms_own() {
 
 #[test]
 fn what_is_mounted_in_a_folder_of_the_users_is_not_written_to() {
-    let Some(place) = place("own-below") else {
-        return;
-    };
+    let place = needed!(place("own-below"));
     with_image(&place, |image| {
         let folder = tempfile::tempdir().unwrap();
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-        let Some(_mounted) = InMemory::at(&folder.path().join("below")) else {
-            return;
-        };
+        let _mounted = needed!(InMemory::at(&folder.path().join("below")));
         let mount = format!("{}:/data:U,z", folder.path().display());
         let line = ["podman", "run", "-v", &mount, image, "sleep", "9"].map(str::to_owned);
         let own = take(&place, Source::Line(&line)).unwrap();
@@ -247,9 +239,7 @@ fn what_is_mounted_in_a_folder_of_the_users_is_not_written_to() {
 
 #[test]
 fn what_podman_cannot_copy_is_refused_in_words_that_help() {
-    let Some(place) = place("own-refused") else {
-        return;
-    };
+    let place = needed!(place("own-refused"));
     assert!(
         !place
             .driver

@@ -74,9 +74,7 @@ fn end(mut child: Child) {
 
 #[test]
 fn the_other_end_cleans_up_by_itself_when_tare_is_killed() {
-    let Some(server) = Server::start(&Plan::default()) else {
-        return;
-    };
+    let server = needed!(Server::start(&Plan::default()));
     let home = tempfile::tempdir().unwrap();
     let (child, run) = run(&server, home.path());
     end(child);
@@ -89,9 +87,7 @@ fn the_other_end_cleans_up_by_itself_when_tare_is_killed() {
 
 #[test]
 fn what_the_other_end_could_not_remove_is_swept_when_it_can_be_reached_again() {
-    let Some(mut server) = Server::start(&Plan::default()) else {
-        return;
-    };
+    let mut server = needed!(Server::start(&Plan::default()));
     let home = tempfile::tempdir().unwrap();
     let (child, run) = run(&server, home.path());
     // The other machine loses its guard, as by a power cut, and then Tare and the server go.

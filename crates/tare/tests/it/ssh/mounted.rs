@@ -11,9 +11,7 @@ use crate::world::World;
 
 #[test]
 fn what_is_mounted_in_the_folders_there_survives_their_removal() {
-    let Some(server) = Server::start(&Plan::default()) else {
-        return;
-    };
+    let server = needed!(Server::start(&Plan::default()));
     let world = World::new("ssh-mounted");
     let precious = tempfile::tempdir().unwrap();
     let data = precious.path().join("data");
@@ -50,9 +48,7 @@ fn what_is_mounted_in_the_folders_there_survives_their_removal() {
 
 #[test]
 fn what_why_could_not_remove_stays_on_record_until_it_is_cleaned() {
-    let Some(server) = Server::start(&Plan::default()) else {
-        return;
-    };
+    let server = needed!(Server::start(&Plan::default()));
     let home = tempfile::tempdir().unwrap();
     let (work, precious) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let data = precious.path().join("data");
