@@ -35,7 +35,6 @@ crates/tare/src/why/carry.rs 600 one stage of the question, in the order of time
 crates/tare/src/why/studies.rs 560 one stage of the question, in the order of time
 crates/tare/tests/analysis/verdicts.rs 650 tests of one thing, with what they set up
 crates/tare/tests/it/engine/fake.rs 700 one stage with all that can go wrong on it
-crates/tare/tests/it/launcher.rs 650 tests of one thing, with what they set up
 crates/tare/tests/it/podman.rs 700 tests of one thing, with what they set up
 crates/tare/tests/it/ssh.rs 600 tests of one thing, with what they set up
 crates/tare/tests/it/tools.rs 650 tests of one thing, with what they set up

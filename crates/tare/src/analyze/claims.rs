@@ -108,6 +108,7 @@ fn shown(ratio: &Span) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analyze::publication::tests::publication_of;
 
     #[test]
     fn an_interval_across_a_bound_decides_nothing() {
@@ -133,10 +134,7 @@ mod tests {
     #[test]
     fn two_programs_decide_no_claim_about_two_arms_and_one_of_them_may_one_about_itself() {
         const STORED: &str = include_str!("../../../../fixtures/before/20261122-210539-1f5a.json");
-        const PUBLICATION: &str = r#"
-title = "t"
-where = "w"
-machine = "m"
+        const PARTS: &str = r#"
 quantity = [{ name = "call", label = "Call", metric = "syscall.getppid.time" }]
 claim = [
   { id = "a", published = "p", at = "", rule = { kind = "cost", quantity = "call", arm = "container", at_least = 0.01 } },
@@ -145,7 +143,7 @@ claim = [
 ]
 "#;
         let mut dossier: Dossier = serde_json::from_str(STORED).unwrap();
-        let publication: Publication = toml::from_str(PUBLICATION).unwrap();
+        let publication = publication_of(PARTS);
         let verdicts = |dossier: &Dossier| -> Vec<ClaimVerdict> {
             let claims = judged(&publication, dossier);
             claims.iter().map(|claim| claim.verdict).collect()

@@ -268,16 +268,19 @@ fn others(publication: &Publication) -> Vec<DossierPublished> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// A publication with these parts.
+    pub(in crate::analyze) fn publication_of(parts: &str) -> Publication {
+        let head = "title = \"t\"\nwhere = \"w\"\nmachine = \"m\"\n";
+        toml::from_str(&(head.to_owned() + parts)).unwrap()
+    }
 
     #[test]
     fn steps_of_a_published_trial_stand_beside_the_course_of_the_same_metric_and_path() {
-        let publication: Publication = toml::from_str(
+        let publication = publication_of(
             r#"
-title = "t"
-where = "w"
-machine = "m"
 number = [
   { printed = "2", value = 2.0, unit = "s", at = "a", quantity = "q", arm = "docker", step = 1.0, without = "step" },
   { printed = "3", value = 3.0, unit = "s", at = "a", quantity = "q", arm = "docker", step = 2.0, without = "step" },
@@ -291,8 +294,7 @@ label = "Q"
 metric = "net.ping.time"
 path = "arm→arm"
 "#,
-        )
-        .unwrap();
+        );
         let course = |path| DossierCourse {
             workload: "ping".into(),
             params: tare_model::Params::new(),

@@ -226,21 +226,19 @@ impl Lookup<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analyze::publication::tests::publication_of;
 
     #[test]
     fn a_metric_that_its_workload_does_not_tell_in_an_arm_has_that_for_its_reason() {
         const STORED: &str = include_str!("../../../../fixtures/before/20261122-210603-620a.json");
-        const PUBLICATION: &str = r#"
-title = "t"
-where = "w"
-machine = "m"
+        const PARTS: &str = r#"
 quantity = [
   { name = "ready", label = "Ready", metric = "start-up.ready.time" },
   { name = "stop", label = "Stopped", metric = "start-up.stop.time" },
 ]
 "#;
         let mut dossier: Dossier = serde_json::from_str(STORED).unwrap();
-        let publication: Publication = toml::from_str(PUBLICATION).unwrap();
+        let publication = publication_of(PARTS);
         let mut other = dossier.cells[0].clone();
         (other.metric, other.base, other.env) = ("start-up.stop.time".into(), None, None);
         let why = |dossier: &Dossier| {

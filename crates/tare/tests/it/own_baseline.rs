@@ -48,6 +48,20 @@ fn place(name: &str) -> Option<(Place, String)> {
     Some((place, program))
 }
 
+/// A place whose program is one file in an image, which has another program beside it, and another on the host.
+fn exchanged(
+    name: &str,
+    inside: &str,
+    beside: &str,
+    outside: &str,
+) -> Option<(Place, String, Bench)> {
+    let (place, program) = place(name)?;
+    place.put(inside);
+    let bench = Bench::with_programs(name, "ENV OF_IMAGE=1", &[&program, beside]);
+    place.put(outside);
+    Some((place, program, bench))
+}
+
 /// The dossier of a question about a container of the image.
 fn asked(product: &Product, bench: &Bench, flags: &[&str], command: &[&str]) -> Value {
     let ask = ["why", "--json", "-", "--budget", "70s", "--"];
@@ -79,11 +93,8 @@ fn confirmed(dossier: &Value) -> Vec<&str> {
 
 #[test]
 fn another_program_on_the_host_is_the_userland_and_a_variable_is_found_above_it() {
-    let (place, program) = needed!(place("other-userland"));
-    place.put("/bin/bash");
-    let bench = Bench::with_programs("userland", "ENV OF_IMAGE=1", &[&program, "cat"]);
     // The same name on the host, and another interpreter.
-    place.put("/bin/dash");
+    let (_place, program, bench) = needed!(exchanged("userland", "/bin/bash", "cat", "/bin/dash"));
     let product = Product::new();
     let before = bench.objects();
     let script = "n=3000; case $(cat /proc/$$/environ | cat) in *SLOW_MODE*) n=60000;; esac; i=0; while [ $i -lt $n ]; do i=$((i+1)); done; : > /tare-own-trace";
@@ -144,10 +155,7 @@ fn the_hosts_own_program_is_the_baseline_where_it_is_the_same_bytes() {
 
 #[test]
 fn a_program_that_reads_other_files_on_the_host_is_compared_with_the_images_files() {
-    let (place, data) = needed!(place("other-data"));
-    place.put("/bin/cat");
-    let bench = Bench::with_programs("other-data", "ENV OF_IMAGE=1", &[&data, "sh"]);
-    place.put("/bin/true");
+    let (_place, data, bench) = needed!(exchanged("other-data", "/bin/cat", "sh", "/bin/true"));
     let product = Product::new();
     let script = format!("exec 3< '{data}'; i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done");
     let dossier = asked(&product, &bench, &[], &["sh", "-c", &script]);
