@@ -71,7 +71,10 @@ fn workers_that_hang_abort_or_speak_garbage_are_recorded_and_the_run_goes_on() {
 
 /// The study of one workload with other words about its trials, when so many have been stored; and its run's name.
 fn at_work(product: &Product, trials: &str, stored: usize) -> (Started, String) {
-    let text = study("getppid").replace("trial = \"20ms\"\nlimit = \"2s\"", trials);
+    let of_all = "trial = \"20ms\", limit = \"2s\"";
+    let text = study("getppid");
+    assert!(text.contains(of_all));
+    let text = text.replace(of_all, trials);
     product.file("study.toml", text);
     let mut started = Product::start(product.command(["run", "study.toml", "--json", "-"]));
     product.wait_for_trials(&mut started, stored);
@@ -81,7 +84,7 @@ fn at_work(product: &Product, trials: &str, stored: usize) -> (Started, String) 
 #[test]
 fn a_worker_that_is_killed_from_outside_is_one_failure_and_the_run_goes_on() {
     let product = Product::new();
-    let (started, run) = at_work(&product, "alternate = false\ntrial = \"400ms\"", 1);
+    let (started, run) = at_work(&product, "alternate = false, trial = \"400ms\"", 1);
     wait_until("the next trial is on its way", || is_computing(&run));
     let workers = labelled(&run)
         .into_iter()
@@ -160,7 +163,7 @@ fn slices_are_stored_of_every_arm_and_the_next_block_follows_one_that_was_killed
 #[test]
 fn a_worker_that_is_stopped_from_outside_loses_its_block_and_nothing_else() {
     let product = Product::new();
-    let (started, run) = at_work(&product, "trial = \"300ms\"\nlimit = \"10s\"", 2);
+    let (started, run) = at_work(&product, "trial = \"300ms\", limit = \"10s\"", 2);
     let mut stopped = 0;
     wait_until("a worker has its turn", || {
         let workers = labelled(&run)
