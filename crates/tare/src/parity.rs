@@ -156,18 +156,18 @@ impl Limit {
                 .then(|| (self.read)(side.facts))
                 .flatten()
         };
-        let told = Told {
+        let wording = Wording {
             what: self.id,
             result: CheckResult::Fail,
             meaning: self.meaning,
             settings: &[self.setting],
         };
-        told_where_known(base, arm, known, &[], &told)
+        compare_where_known(base, arm, known, &[], &wording)
     }
 }
 
 /// How a difference is told.
-struct Told<'a> {
+struct Wording<'a> {
     what: &'a str,
     /// Of a difference that no setting of the arm asks for.
     result: CheckResult,
@@ -176,25 +176,31 @@ struct Told<'a> {
 }
 
 /// The same of what `known` reads on both sides; of the facts of these `names` where it reads nothing.
-fn told_where_known(
+fn compare_where_known(
     base: Side<'_>,
     arm: Side<'_>,
     known: impl Fn(Side<'_>) -> Option<String>,
     names: &[&str],
-    told: &Told<'_>,
+    wording: &Wording<'_>,
 ) -> Finding {
     let (Some(there), Some(here)) = (known(base), known(arm)) else {
         let why = unread(base, arm, names);
-        return Finding::new(arm, told.what, CheckResult::NotKnown, why);
+        return Finding::new(arm, wording.what, CheckResult::NotKnown, why);
     };
-    told_apart(base, &there, arm, &here, told)
+    compare(base, &there, arm, &here, wording)
 }
 
-fn told_apart(base: Side<'_>, there: &str, arm: Side<'_>, here: &str, told: &Told<'_>) -> Finding {
+fn compare(
+    base: Side<'_>,
+    there: &str,
+    arm: Side<'_>,
+    here: &str,
+    wording: &Wording<'_>,
+) -> Finding {
     if there == here {
-        return Finding::new(arm, told.what, CheckResult::Pass, here.to_owned());
+        return Finding::new(arm, wording.what, CheckResult::Pass, here.to_owned());
     }
-    let read = [there, here].map(|value| readable(told.what, value));
+    let read = [there, here].map(|value| readable(wording.what, value));
     // What is written alike and is not is told as it is.
     let (there, here) = if read[0] == read[1] {
         (there, here)
@@ -203,25 +209,25 @@ fn told_apart(base: Side<'_>, there: &str, arm: Side<'_>, here: &str, told: &Tol
     };
     let detail = format!(
         "`{there}` in `{}`, `{here}` in `{}`: {}",
-        base.id, arm.id, told.meaning
+        base.id, arm.id, wording.meaning
     );
-    let mut asked = told.settings.iter();
+    let mut asked = wording.settings.iter();
     let asked = asked.find(|name| arm.settings.value(name).is_some());
     match asked {
         Some(name) => {
             let by = format!("(asked for by `{name}`)");
             Finding::new(
                 arm,
-                told.what,
+                wording.what,
                 CheckResult::Differs,
                 format!("{detail} {by}"),
             )
-            .with_difference(there, here, &format!("{} {by}", told.meaning))
+            .with_difference(there, here, &format!("{} {by}", wording.meaning))
         }
-        None => Finding::new(arm, told.what, told.result, detail).with_difference(
+        None => Finding::new(arm, wording.what, wording.result, detail).with_difference(
             there,
             here,
-            told.meaning,
+            wording.meaning,
         ),
     }
 }
@@ -257,13 +263,13 @@ fn workdir(base: Side<'_>, arm: Side<'_>) -> Finding {
         kinds.dedup();
         (!kinds.is_empty()).then(|| kinds.join(", "))
     };
-    let told = Told {
+    let wording = Wording {
         what: "workdir",
         result: CheckResult::Differs,
         meaning: "files are worked on in another file system",
         settings: &[],
     };
-    told_where_known(base, arm, kinds, &[], &told)
+    compare_where_known(base, arm, kinds, &[], &wording)
 }
 
 /// The number of processors that are online, if the facts tell.
@@ -306,13 +312,13 @@ impl Compared {
                 values.join("; ")
             }
         };
-        let told = Told {
+        let wording = Wording {
             what: self.id,
             result: self.result(),
             meaning: self.meaning,
             settings: self.settings,
         };
-        told_apart(base, &text(there), arm, &text(here), &told)
+        compare(base, &text(there), arm, &text(here), &wording)
     }
 }
 
@@ -383,13 +389,13 @@ fn machine(base: Side<'_>, arm: Side<'_>) -> Option<Finding> {
 
 fn kernel(base: Side<'_>, arm: Side<'_>) -> Finding {
     let release = |side: Side<'_>| Some(picked(side.facts, KERNEL)?.join("; "));
-    let told = Told {
+    let wording = Wording {
         what: "kernel",
         result: CheckResult::Differs,
         meaning: "what is compared are platforms, not the container",
         settings: &[],
     };
-    told_where_known(base, arm, release, KERNEL, &told)
+    compare_where_known(base, arm, release, KERNEL, &wording)
 }
 
 #[cfg(test)]

@@ -78,8 +78,9 @@ impl<'a> Subject<'a> {
         );
         for line in copied {
             output::tell(&line.now);
-            own.told.retain(|told| Some(told) != line.before.as_ref());
-            own.told.push(line.now);
+            own.notes
+                .retain(|notes| Some(notes) != line.before.as_ref());
+            own.notes.push(line.now);
         }
         seen(cx, (found, &wish), ask, own)
     }
@@ -192,12 +193,12 @@ impl Question<'_> {
             instead: Vec::new(),
             own: None,
         };
-        for line in &own.told {
+        for line in &own.notes {
             output::tell(line);
         }
         let (inside, (asks, first)) = self.subject.looked(&cx, found, &mut ask, &mut own)?;
         let mut lines = vec![baseline::describe(&asks)];
-        lines.extend(own.told.iter().cloned());
+        lines.extend(own.notes.iter().cloned());
         output::tell(&lines[0]);
         ask.carried = lines;
         ask.own = Some(asks.clone());

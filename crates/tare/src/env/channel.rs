@@ -52,7 +52,7 @@ enum Replies {
 #[derive(Default)]
 struct Meeting {
     /// The processor that it was told of last.
-    told: Option<u32>,
+    announced: Option<u32>,
     /// Whether its answer has not been waited for yet.
     is_asked: bool,
 }
@@ -110,8 +110,8 @@ impl StreamChannel {
         if let Some(meeting) = &mut self.meeting {
             meeting.is_asked = true;
             let here = processor::current().filter(|_| matches!(request, Request::Run { .. }));
-            if let Some(cpu) = here.filter(|cpu| meeting.told != Some(*cpu)) {
-                meeting.told = Some(cpu);
+            if let Some(cpu) = here.filter(|cpu| meeting.announced != Some(*cpu)) {
+                meeting.announced = Some(cpu);
                 write_frame(&mut bytes, &Request::Meet { cpu })?;
             }
         }

@@ -112,7 +112,7 @@ pub struct Own {
     /// What an arm changes of the command that does without a difference which is a part of that, by its name.
     pub of_command: BTreeMap<String, CommandChange>,
     /// What was changed and why, a line each.
-    pub told: Vec<String>,
+    pub notes: Vec<String>,
     /// The settings of an arm that is the running container itself, where that is asked about; the others are those
     /// of a copy.
     pub inside: Option<Params>,

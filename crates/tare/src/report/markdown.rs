@@ -15,7 +15,7 @@ use super::format::{Format, Made};
 use super::groups::{Group, by_metric, grouped};
 use super::method::not_as_planned;
 use super::number::{glance, typical};
-use super::terminal::{added, applied_told, base, both};
+use super::terminal::{added, applied_text, base, both};
 use super::words::{self, Names};
 
 mod published;
@@ -45,7 +45,7 @@ fn summary(dossier: &Dossier) -> String {
     if let Some(why) = &dossier.why {
         let _ = writeln!(out, "{}\n", escaped(&why.answer));
         if let Some(applied) = &why.applied {
-            let _ = writeln!(out, "{}\n", escaped(&applied_told(applied)));
+            let _ = writeln!(out, "{}\n", escaped(&applied_text(applied)));
         }
     }
     if let Some(ladder) = &dossier.ladder {

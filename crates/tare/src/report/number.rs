@@ -211,7 +211,7 @@ pub(in crate::report) fn interval(span: &Span, digits: Digits) -> String {
 }
 
 /// What stands behind a span that is less than an interval of the run's level, as below six blocks.
-pub(in crate::report) fn level_told(span: &Span) -> String {
+pub(in crate::report) fn level_text(span: &Span) -> String {
     match span.level {
         Some(level) if level < LEVEL => format!(" (range, {:.0} % only)", level * 100.0),
         _ => String::new(),

@@ -26,7 +26,7 @@ mod lines;
 mod published;
 mod sweep;
 
-pub(super) use course::{figures as courses, place_told, title as course_title};
+pub(super) use course::{figures as courses, place_text, title as course_title};
 pub use published::figures;
 pub(super) use sweep::of_parameters as sweeps;
 
@@ -207,7 +207,7 @@ fn step(high: f64) -> f64 {
 
 /// What the intervals of these values hold: below six blocks there is none of 95 % but a range of a lower level, and of a
 /// single block there is none.
-pub(super) fn interval_told(spans: impl Iterator<Item = Span>) -> String {
+pub(super) fn interval_text(spans: impl Iterator<Item = Span>) -> String {
     let percent = |level: f64| format!("{:.0}", level * 100.0);
     let levels: Vec<f64> = spans.map(|span| span.level.unwrap_or(LEVEL)).collect();
     let several = || levels.iter().copied().filter(|level| *level > 0.0);
@@ -370,7 +370,7 @@ mod tests {
     #[test]
     fn what_whiskers_hold_is_told_by_their_levels_and_one_block_has_none() {
         let told = |levels: &[f64]| {
-            interval_told(levels.iter().map(|level| Span {
+            interval_text(levels.iter().map(|level| Span {
                 level: Some(*level),
                 ..Span::new(1.0, 2.0, 3.0)
             }))

@@ -67,7 +67,7 @@ pub struct Carried {
     /// What would have to be shown inside for the host's own program, where an image brings another.
     pub instead: Vec<String>,
     /// What was done, a line each.
-    pub told: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 /// Finds out how a command is to be carried.
@@ -90,16 +90,16 @@ pub fn carried(wish: &Wish) -> Result<Carried, Trouble> {
             argv[0] = path.display().to_string();
             carried.userland = userland(&wish.empty)?;
             show_program(path, &mut shown);
-            carried.told.push(format!(
+            carried.notes.push(format!(
                 "program: the host's own `{}`, {USERLAND_SHOWN}",
                 path.display()
             ));
         }
         (Some(path), true) => beside_an_image(path, wish, &mut carried)?,
     }
-    show_directory(&directory, &mut shown, &mut carried.told);
+    show_directory(&directory, &mut shown, &mut carried.notes);
     for argument in &wish.argv[1..] {
-        show_argument(argument, &directory, &mut shown, &mut carried.told);
+        show_argument(argument, &directory, &mut shown, &mut carried.notes);
     }
     if !wish.shows_private {
         shown.check_nothing_private()?;
@@ -108,21 +108,21 @@ pub fn carried(wish: &Wish) -> Result<Carried, Trouble> {
     if let Some(file) = &wish.stdin_file {
         shown.add(file, true);
         carried
-            .told
+            .notes
             .push("standard input: kept in a file and given to every run".to_owned());
     }
     carried.own = shown.binds()?;
-    let (mut variables, told) = variables(&wish.variables, &vars::all())?;
+    let (mut variables, note) = variables(&wish.variables, &vars::all())?;
     if wish.has_own_image {
         // An image has a search path of its own, and variables that its programs need.
         let name_of = |wanted: &String| wanted.split('=').next().map(str::to_owned);
         let wanted: Vec<String> = wish.variables.iter().filter_map(name_of).collect();
         variables.retain(|name, _| wanted.contains(name));
         carried
-            .told
+            .notes
             .push("variables: each side's own, and those asked for".to_owned());
     } else {
-        carried.told.push(told);
+        carried.notes.push(note);
     }
     carried.call = CommandCall {
         argv,
@@ -141,7 +141,7 @@ pub fn carried(wish: &Wish) -> Result<Carried, Trouble> {
 /// With an image of the user's own its program is what runs; what the host's would need is noted, unless that lies in
 /// a home.
 fn beside_an_image(path: &Path, wish: &Wish, carried: &mut Carried) -> Result<(), Trouble> {
-    carried.told.push(format!(
+    carried.notes.push(format!(
         "program: on the host `{}`; inside, what the image has under `{}`",
         path.display(),
         wish.argv[0]
@@ -149,7 +149,7 @@ fn beside_an_image(path: &Path, wish: &Wish, carried: &mut Carried) -> Result<()
     let mut shown = Shown::default();
     show_program(path, &mut shown);
     match shown.check_nothing_private() {
-        Err(private) if !wish.shows_private => carried.told.push(format!(
+        Err(private) if !wish.shows_private => carried.notes.push(format!(
             "the host's own program is not tried inside: {private}"
         )),
         _ => {
@@ -199,17 +199,17 @@ pub fn with_binds(driver: &dyn Driver, settings: &Params, carried: &Carried) -> 
 pub fn described(driver: &dyn Driver, carried: &Carried) -> Vec<String> {
     let id = driver.id();
     if driver.settings().iter().any(|spec| spec.name == "binds") {
-        let mut told = carried.told.clone();
+        let mut notes = carried.notes.clone();
         if driver.declared().files == Files::Hosts {
             // Nothing has to be shown there: its root is made of the host's files.
-            for line in &mut told {
+            for line in &mut notes {
                 *line = line.replace(
                     USERLAND_SHOWN,
                     "with the host's own files around it, without homes, password files and keys",
                 );
             }
         }
-        return told;
+        return notes;
     }
     let paths: Vec<String> = carried
         .own
@@ -221,7 +221,7 @@ pub fn described(driver: &dyn Driver, carried: &Carried) -> Vec<String> {
         Files::Elsewhere => "what that machine has under the same paths is used",
         _ => "inside there is nothing under the same paths",
     };
-    let variables = carried.told.iter().filter(|line| !is_about_files(line));
+    let variables = carried.notes.iter().filter(|line| !is_about_files(line));
     std::iter::once(format!(
         "NOT carried: {}, the program `{}` and its libraries. `{id}` shows no folders of this machine; {instead}",
         if paths.is_empty() {
@@ -316,24 +316,24 @@ fn installed_at(program: &Path) -> PathBuf {
     }
 }
 
-fn show_directory(directory: &str, shown: &mut Shown, told: &mut Vec<String>) {
+fn show_directory(directory: &str, shown: &mut Shown, notes: &mut Vec<String>) {
     let path = Path::new(directory);
     if path.parent().is_none() {
-        told.push(
+        notes.push(
             "working directory: `/`, which is each side's own; start from another folder to have it carried"
                 .to_owned(),
         );
         return;
     }
     shown.add(path, false);
-    told.push(format!(
+    notes.push(format!(
         "working directory: `{}` itself, shown inside under the same path; what the command writes there stays",
         path.display()
     ));
 }
 
 /// Shows a file or folder that an argument names, whole or behind a `=`.
-fn show_argument(argument: &str, directory: &str, shown: &mut Shown, told: &mut Vec<String>) {
+fn show_argument(argument: &str, directory: &str, shown: &mut Shown, notes: &mut Vec<String>) {
     let words = [
         Some(argument),
         argument.split_once('=').map(|(_, text)| text),
@@ -351,7 +351,7 @@ fn show_argument(argument: &str, directory: &str, shown: &mut Shown, told: &mut 
         if is_special || is_in_userland(&path) || path.parent().is_none() || shown.covers(&path) {
             continue;
         }
-        told.push(format!("`{}`: shown inside as it is", path.display()));
+        notes.push(format!("`{}`: shown inside as it is", path.display()));
         shown.add(&path, false);
     }
 }
@@ -432,12 +432,12 @@ fn variables(
     passed.remove(tare_model::launch::RUN_VARIABLE);
     let left = n_all.saturating_sub(passed.len());
     let names: Vec<&str> = passed.keys().map(String::as_str).collect();
-    let told = format!(
+    let notes = format!(
         "variables: {}; {left} other{} not passed, on neither side (`--variable NAME` passes one)",
         names.join(", "),
         if left == 1 { " is" } else { "s are" }
     );
-    Ok((passed, told))
+    Ok((passed, notes))
 }
 
 fn is_harmless(name: &str) -> bool {
@@ -464,7 +464,7 @@ mod tests {
         let carried = Carried {
             call: CommandCall::new("/usr/bin/work", [""; 0]),
             own: vec!["/srv/w:/srv/w".into()],
-            told: vec![
+            notes: vec![
                 format!("program: the host's own `/usr/bin/work`, {USERLAND_SHOWN}"),
                 "variables: PATH; 3 others are not passed".into(),
             ],
@@ -472,15 +472,15 @@ mod tests {
         };
         let of = |driver: &str| described(crate::env::find(driver).unwrap(), &carried).join("\n");
         for driver in ["docker", "podman"] {
-            assert_eq!(of(driver), carried.told.join("\n"), "{driver}");
+            assert_eq!(of(driver), carried.notes.join("\n"), "{driver}");
         }
         assert!(!of("container").contains(USERLAND_SHOWN));
         assert!(!of("oci").contains("NOT carried"), "{}", of("oci"));
         for driver in ["vm", "ssh"] {
-            let told = of(driver);
+            let notes = of(driver);
             assert!(
-                told.contains("NOT carried: `/srv/w`") && told.contains("variables: PATH"),
-                "{told}"
+                notes.contains("NOT carried: `/srv/w`") && notes.contains("variables: PATH"),
+                "{notes}"
             );
         }
     }
@@ -495,11 +495,11 @@ mod tests {
             "MINE",
             "TARE_RUN",
         ]);
-        let (passed, told) = variables(&["MINE".into(), "NEW=1=2".into()], &all).unwrap();
+        let (passed, notes) = variables(&["MINE".into(), "NEW=1=2".into()], &all).unwrap();
         let names: Vec<&str> = passed.keys().map(String::as_str).collect();
         assert_eq!(names, ["LC_ALL", "MINE", "NEW", "PATH"]);
         assert_eq!(passed["NEW"], "1=2");
-        assert!(told.contains("2 others"), "{told}");
+        assert!(notes.contains("2 others"), "{notes}");
         for wrong in ["ABSENT", "=x"] {
             assert!(
                 variables(&[wrong.into()], &pairs(&["PATH"])).is_err(),

@@ -44,7 +44,7 @@ fn child_carries() {
         ("userland", &carried.userland),
         ("instead", &carried.instead),
         ("own", &carried.own),
-        ("told", &carried.told),
+        ("told", &carried.notes),
     ] {
         for line in lines {
             println!("{what} {line}");

@@ -160,7 +160,7 @@ pub(crate) fn wish<'a>(world: &'a World, source: Source<'a>) -> Wish<'a> {
 }
 
 /// What is told of the copies with which something is taken once more, if it gets any.
-pub(crate) fn told_of_copies(
+pub(crate) fn notes_of_copies(
     driver: &dyn Driver,
     cx: &Context<'_>,
     wish: Wish<'_>,

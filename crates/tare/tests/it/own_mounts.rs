@@ -8,7 +8,7 @@ use tare::env::docker::DOCKER;
 use tare::env::own::{Source, without};
 
 use crate::docker::world;
-use crate::own::{Bench, arm_of, bench, docker, printed, taken, told_of_copies, wish};
+use crate::own::{Bench, arm_of, bench, docker, notes_of_copies, printed, taken, wish};
 use crate::product::{Product, is_root};
 use crate::why::confirmed;
 use crate::world::skip;
@@ -63,7 +63,7 @@ fn where_a_mount_is_left_away_the_same_files_stand_in_the_layer() {
     for id in away.iter().chain(&["mounted./kept"]) {
         assert!(ids.contains(id), "{id} is none of {ids:?}");
     }
-    let told = own.told.join("\n");
+    let told = own.notes.join("\n");
     assert!(told.contains("`/host` (these are no files)"), "{told}");
     own.settings = without(&own.settings, &away.map(str::to_owned));
     arm_of(&world, &own, |arm| {
@@ -108,7 +108,7 @@ fn what_the_command_writes_to_is_a_copy_of_each_arms_own() {
     let before = bench.objects();
     let own = taken(&world, Source::Line(&line));
     let wish = wish(&world, Source::Line(&line));
-    let told = told_of_copies(&DOCKER, &world.cx(), wish, &own).unwrap();
+    let told = notes_of_copies(&DOCKER, &world.cx(), wish, &own).unwrap();
     for place in ["/data", "/etc/one", "/var/lib/data"] {
         assert!(told.contains(&format!("`{place}` is a COPY of")), "{told}");
     }
@@ -288,7 +288,7 @@ fn what_is_mounted_in_a_folder_of_the_users_stays_as_it_was() {
         .chain([bench.image.as_str(), "sleep", "9"]);
     let line: Vec<String> = line.map(str::to_owned).collect();
     let own = taken(&world, Source::Line(&line));
-    let told = own.told.join("\n");
+    let told = own.notes.join("\n");
     assert!(told.contains("covered (engine/docker.sock)"), "{told}");
     arm_of(&world, &own, |arm| {
         let id = arm["Id"].as_str().unwrap();

@@ -135,7 +135,7 @@ impl Observer for Remarks {
 struct Carried {
     result: Result<RunSummary, RunError>,
     stored: StoredRun,
-    told: Vec<String>,
+    notes: Vec<String>,
 }
 
 fn store_of(world: &World) -> Store {
@@ -169,7 +169,7 @@ fn carry_out(world: &World, study: &Study) -> Carried {
     Carried {
         result,
         stored: store.run(&world.run).unwrap(),
-        told: remarks.0.into_inner().unwrap(),
+        notes: remarks.0.into_inner().unwrap(),
     }
 }
 
@@ -310,7 +310,7 @@ fn equal_tools_are_said_nothing_about() {
     let study = study(&on_path("host", &one), &[on_path("other", &two)]);
     let carried = carry_out(&world, &study);
     assert_eq!(carried.result.unwrap().n_without_value, 0);
-    assert_eq!(carried.told, Vec::<String>::new());
+    assert_eq!(carried.notes, Vec::<String>::new());
     let parity = dossier(&carried.stored).parity;
     let of_tool = parity.iter().filter(|item| item.id.contains(".tool."));
     let of_tool: Vec<CheckResult> = of_tool.map(|item| item.result).collect();
@@ -340,11 +340,11 @@ fn a_tool_that_is_missing_in_one_arm_takes_only_its_workload_away_there() {
         }
     }
     let told: Vec<&String> = carried
-        .told
+        .notes
         .iter()
         .filter(|line| line.contains(TOOL))
         .collect();
-    assert_eq!(told.len(), 1, "{:?}", carried.told);
+    assert_eq!(told.len(), 1, "{:?}", carried.notes);
     assert!(told[0].contains("`bare`: ") && told[0].contains("`runs-tool` is not measured there"));
     assert!(told[0].contains("hint: install"));
     let failures = dossier(&carried.stored).failures;
@@ -486,7 +486,7 @@ fn assert_packed(world: &World, driver: &str, settings: Params) {
     let item = item.unwrap();
     assert_eq!(item.result, CheckResult::Pass, "{item:?}");
     assert!(item.detail.contains("stress-ng, version"), "{item:?}");
-    assert!(carried.told.iter().all(|line| !line.contains("stress-ng")));
+    assert!(carried.notes.iter().all(|line| !line.contains("stress-ng")));
 }
 
 /// Whether stress-ng is here; says why not otherwise.

@@ -86,7 +86,7 @@ fn started(body: &Value, image: &ImageInspect) -> Started {
 struct Beside {
     /// The network on which it is found, in the words of the client; none where the service has one that is nobody's.
     network: Option<String>,
-    told: Vec<String>,
+    notes: Vec<String>,
 }
 
 /// Something of the user's, as it is known here.
@@ -96,7 +96,7 @@ struct Found {
     platform: Option<String>,
     /// What people call it.
     name: String,
-    told: Vec<String>,
+    notes: Vec<String>,
     /// Of a service: how the compose file has it.
     section: Option<Map<String, Value>>,
 }
@@ -121,7 +121,7 @@ impl Found {
                 template,
                 image,
                 platform,
-                told: Vec::new(),
+                notes: Vec::new(),
                 section: None,
             })
         };
@@ -138,7 +138,7 @@ impl Found {
                 }
                 Ok(Self {
                     name: format!("{} of {}", printable(service), printable(file)),
-                    told: found.told,
+                    notes: found.notes,
                     section: Some(found.section),
                     ..taken
                 })
@@ -150,7 +150,7 @@ impl Found {
                     image,
                     platform: None,
                     name: printable(name),
-                    told: Vec::new(),
+                    notes: Vec::new(),
                     section: None,
                 })
             }
@@ -231,7 +231,7 @@ mod compose {
 
     pub(super) struct Service {
         pub(super) words: Vec<String>,
-        pub(super) told: Vec<String>,
+        pub(super) notes: Vec<String>,
         pub(super) section: serde_json::Map<String, serde_json::Value>,
     }
 
@@ -291,8 +291,8 @@ impl Docker {
         {
             packed::check_processor(cx.agents, found.template.image(), architecture)?;
         }
-        let mut told = std::mem::take(&mut found.told);
-        told.extend(beside.into_iter().flat_map(|beside| beside.told));
+        let mut notes = std::mem::take(&mut found.notes);
+        notes.extend(beside.into_iter().flat_map(|beside| beside.notes));
         let template = &mut found.template;
         let copies = Copies {
             cx,
@@ -300,9 +300,9 @@ impl Docker {
             machine: &machine,
             folder: wish.folder,
         };
-        told.extend(copies.take(template, &found.image)?);
-        template.shown(&template.body, &machine, &mut told);
-        told.extend(template.warned());
+        notes.extend(copies.take(template, &found.image)?);
+        template.shown(&template.body, &machine, &mut notes);
+        notes.extend(template.warned());
         let answers = match wish.source {
             // A line is what its user would start, and the running container is there already.
             Source::Line(_) | Source::Inside(_) => None,
@@ -314,7 +314,7 @@ impl Docker {
             .into_iter()
             .map(|part| part.difference)
             .chain(own.differences)
-            .filter(|told| !template.keeps(&told.id))
+            .filter(|notes| !template.keeps(&notes.id))
             .collect();
         for difference in &mut differences {
             advise(difference, wish.source, found.section.as_ref());
@@ -324,7 +324,7 @@ impl Docker {
             settings: found.settings(&file, wish.context),
             name: found.name,
             differences,
-            told,
+            notes,
             inside,
             answers,
             ..own
@@ -348,11 +348,11 @@ impl Docker {
             machine: &machine,
             folder: wish.folder,
         };
-        let told = copies.stand_in(&mut template, &image)?;
-        if told.is_some() {
+        let notes = copies.stand_in(&mut template, &image)?;
+        if notes.is_some() {
             kept(wish.folder, KEPT, &template)?;
         }
-        Ok(told)
+        Ok(notes)
     }
 
     /// Whether what a service depends on is still there: [`crate::env::Driver::check_beside`].

@@ -55,7 +55,7 @@ pub(in crate::env) trait Machine {
 }
 
 /// What is mounted in a container, of what an engine tells of it, as it would be asked for.
-pub(in crate::env) fn mounts_told(told: &Value) -> Option<Vec<Value>> {
+pub(in crate::env) fn mounts_of(told: &Value) -> Option<Vec<Value>> {
     let mounts = told.as_array()?.iter();
     let one = |mount: &Value| {
         let source = ["Name", "Source"].iter().find_map(|name| {
@@ -79,12 +79,12 @@ mod tests {
             {"Type": "volume", "Name": "db", "Source": "/var/lib/docker/volumes/db/_data", "Destination": "/db", "RW": false}
         ]);
         assert_eq!(
-            mounts_told(&told).unwrap(),
+            mounts_of(&told).unwrap(),
             [
                 json!({"Type": "bind", "Source": "/srv", "Target": "/data", "ReadOnly": false}),
                 json!({"Type": "volume", "Source": "db", "Target": "/db", "ReadOnly": true}),
             ]
         );
-        assert_eq!(mounts_told(&Value::Null), None);
+        assert_eq!(mounts_of(&Value::Null), None);
     }
 }

@@ -19,7 +19,7 @@ const ALONE: [&str; 3] = ["kmem", "mem", "port"];
 const FOLDERS: [&str; 4] = ["bsg", "disk", "mapper", "md"];
 
 /// Disks are read and not written to, whether they are named as devices or allowed by rules.
-pub(super) fn disks(host: &mut Value, machine: &dyn Machine, told: &mut Vec<String>) {
+pub(super) fn disks(host: &mut Value, machine: &dyn Machine, notes: &mut Vec<String>) {
     if let Value::Array(devices) = &mut host["Devices"] {
         for device in devices {
             let path = device["PathOnHost"].as_str().unwrap_or_default().to_owned();
@@ -27,7 +27,7 @@ pub(super) fn disks(host: &mut Value, machine: &dyn Machine, told: &mut Vec<Stri
             let is_written = rights.is_empty() || rights.contains(['w', 'm']);
             if is_written && is_disk(&path, machine) {
                 device["CgroupPermissions"] = json!("r");
-                told.push(format!(
+                notes.push(format!(
                     "the device `{}` can be READ only; `--share-writable` lets the command write to it",
                     printable(&path)
                 ));
@@ -39,7 +39,7 @@ pub(super) fn disks(host: &mut Value, machine: &dyn Machine, told: &mut Vec<Stri
         let texts = rules.iter().filter_map(Value::as_str).flat_map(rule);
         let changed: Vec<Value> = texts.map(Value::String).collect();
         if changed.len() != before || changed != *rules {
-            told.push(
+            notes.push(
                 "its rules for devices let disks be READ only; `--share-writable` leaves them as they are"
                     .to_owned(),
             );
@@ -87,9 +87,9 @@ fn rule(text: &str) -> Vec<String> {
 /// What is worth knowing about a container that reaches further than others: copies have the same rights.
 pub(in crate::env) fn warned(body: &Value) -> Vec<String> {
     let host = &body["HostConfig"];
-    let mut told = Vec::new();
+    let mut notes = Vec::new();
     if host["Privileged"] == true {
-        told.push(
+        notes.push(
             "it is privileged, and so are the copies: what the command does to the machine and its disks, it does each time"
                 .to_owned(),
         );
@@ -106,11 +106,11 @@ pub(in crate::env) fn warned(body: &Value) -> Vec<String> {
             _ if mode == "host" => "of the machine".to_owned(),
             _ => continue,
         };
-        told.push(format!(
+        notes.push(format!(
             "it {what} {whose}, and so do the copies: what the command does there, it does each time"
         ));
     }
-    told
+    notes
 }
 
 /// Why the container's own command is not to run a second time while the original may be at work: it would answer in
@@ -157,8 +157,8 @@ mod tests {
                         device("/srv/link-to-a-disk", ""), device("/dev/mapper/x", "w"), device("/dev", "rwm")],
             "DeviceCgroupRules": ["c 189:* rmw", "b 8:* rwm", "a *:* rwm"]
         });
-        let mut told = Vec::new();
-        disks(&mut host, &Other, &mut told);
+        let mut notes = Vec::new();
+        disks(&mut host, &Other, &mut notes);
         let rights: Vec<&str> = host["Devices"]
             .as_array()
             .unwrap()
@@ -170,7 +170,7 @@ mod tests {
             host["DeviceCgroupRules"],
             json!(["c 189:* rmw", "b 8:* r", "c *:* rwm", "b *:* r"])
         );
-        assert_eq!(told.len(), 5, "{told:?}");
+        assert_eq!(notes.len(), 5, "{notes:?}");
         for path in [
             "/dev/sgx_enclave",
             "/dev/snd",
@@ -182,15 +182,15 @@ mod tests {
         }
         let mut none = json!({"Devices": null, "DeviceCgroupRules": ["c 1:3 r"]});
         let before = none.clone();
-        disks(&mut none, &Other, &mut told);
-        assert_eq!((none, told.len()), (before, 5));
+        disks(&mut none, &Other, &mut notes);
+        assert_eq!((none, notes.len()), (before, 5));
     }
 
     #[test]
     fn what_reaches_out_of_the_container_is_told() {
-        let told = |host: Value| warned(&json!({"HostConfig": host})).join("\n");
+        let notes = |host: Value| warned(&json!({"HostConfig": host})).join("\n");
         assert_eq!(
-            told(
+            notes(
                 json!({"PidMode": "", "Privileged": false, "IpcMode": "private", "NetworkMode": "mine"})
             ),
             ""
@@ -201,7 +201,7 @@ mod tests {
             (json!({"IpcMode": "container:db"}), "of the container `db`"),
             (json!({"NetworkMode": "host"}), "ports of the machine"),
         ] {
-            assert!(told(host).contains(word), "{word}");
+            assert!(notes(host).contains(word), "{word}");
         }
     }
 

@@ -45,34 +45,34 @@ pub(in crate::env) struct Policy<'a> {
 }
 
 /// The configuration as it can stand beside the original.
-pub(in crate::env) fn beside(body: &Value, policy: Policy<'_>, told: &mut Vec<String>) -> Value {
+pub(in crate::env) fn beside(body: &Value, policy: Policy<'_>, notes: &mut Vec<String>) -> Value {
     let mut body = body.clone();
-    names_and_labels(&mut body, told);
-    ports(&mut body, told);
+    names_and_labels(&mut body, notes);
+    ports(&mut body, notes);
     let host = &mut body["HostConfig"];
-    processes(host, told);
+    processes(host, notes);
     if policy.shares != Shares::Shared {
-        reach::disks(host, policy.machine, told);
+        reach::disks(host, policy.machine, notes);
     }
     let mut kept = Kept::default();
     for bind in host["Binds"].as_array().cloned().unwrap_or_default() {
         let Some(text) = bind.as_str() else { continue };
         if let Some(share) = Share::of_bind(text) {
-            kept.bind(text, &share, judged(&share, policy, told));
+            kept.bind(text, &share, judged(&share, policy, notes));
         }
     }
     let mut mounts = host["Mounts"].as_array().cloned().unwrap_or_default();
     if policy.shares != Shares::Shared {
-        mounts.extend(of_others(host, policy.machine, told));
+        mounts.extend(of_others(host, policy.machine, notes));
     }
     for mount in mounts {
         let kind = mount["Type"].as_str().unwrap_or_default();
         match Share::of_mount(&mount) {
-            Some(share) => kept.mount(mount, &share, judged(&share, policy, told)),
+            Some(share) => kept.mount(mount, &share, judged(&share, policy, notes)),
             None if policy.shares == Shares::Shared || HARMLESS.contains(&kind) => {
                 kept.mounts.push(mount);
             }
-            None => told.push(format!(
+            None => notes.push(format!(
                 "what is mounted by `type={}` is not shown inside: what could be written to by it is not known; `--share-writable` shows it",
                 printable(kind)
             )),
@@ -85,7 +85,7 @@ pub(in crate::env) fn beside(body: &Value, policy: Policy<'_>, told: &mut Vec<St
 
 /// The mounts of other containers whose volumes it has, each as one of its own; those of a container that cannot be
 /// asked for stay by its name, read-only.
-fn of_others(host: &mut Value, machine: &dyn Machine, told: &mut Vec<String>) -> Vec<Value> {
+fn of_others(host: &mut Value, machine: &dyn Machine, notes: &mut Vec<String>) -> Vec<Value> {
     let own = shares(&json!({"HostConfig": *host}));
     let mut found = Vec::new();
     let Value::Array(others) = &mut host["VolumesFrom"] else {
@@ -97,7 +97,7 @@ fn of_others(host: &mut Value, machine: &dyn Machine, told: &mut Vec<String>) ->
             None => (other.as_str().unwrap_or_default().to_owned(), String::new()),
         };
         let Some(mounts) = machine.mounts_of(&name) else {
-            told.push(format!(
+            notes.push(format!(
                 "the volumes of the container `{}` are shared read-only",
                 printable(&name)
             ));
@@ -121,14 +121,14 @@ fn of_others(host: &mut Value, machine: &dyn Machine, told: &mut Vec<String>) ->
     found
 }
 
-fn judged(share: &Share, policy: Policy<'_>, told: &mut Vec<String>) -> Shown {
+fn judged(share: &Share, policy: Policy<'_>, notes: &mut Vec<String>) -> Shown {
     let (source, target) = (printable(&share.source), printable(&share.target));
     let machine = policy.machine;
     if policy.shares == Shares::Shared && !share.source.is_empty() && machine.has(share) {
         return Fate::AsItIs.into();
     }
     if share.steers() && policy.shares != Shares::Shared {
-        told.push(format!(
+        notes.push(format!(
             "`{source}` is not shown inside: whoever can connect to it steers the machine; `--share-writable` shows it"
         ));
         return Fate::Gone.into();
@@ -137,19 +137,19 @@ fn judged(share: &Share, policy: Policy<'_>, told: &mut Vec<String>) -> Shown {
         return Fate::New.into();
     }
     if !machine.has(share) {
-        told.push(format!(
+        notes.push(format!(
             "`{source}` does not exist: an empty volume of the run's own stands at `{target}`"
         ));
         return Fate::New.into();
     }
     let holds_sockets = share.is_folder() && may_hold_sockets(&share.source);
     if !machine.is_here() && holds_sockets {
-        told.push(format!(
+        notes.push(format!(
             "`{source}` is not shown inside: sockets may lie in it by which its machine is steered; `--share-writable` shows it"
         ));
         return Fate::Gone.into();
     }
-    let fate = fate_of(share, policy, told);
+    let fate = fate_of(share, policy, notes);
     let is_shown = matches!(fate, Fate::ReadOnly(_) | Fate::Over) && share.is_folder();
     let mut sockets = Vec::new();
     if is_shown && machine.is_here() {
@@ -161,7 +161,7 @@ fn judged(share: &Share, policy: Policy<'_>, told: &mut Vec<String>) -> Shown {
         }
     }
     if !sockets.is_empty() {
-        told.push(format!(
+        notes.push(format!(
             "in `{source}` the sockets by which the machine is steered are covered ({}); `--share-writable` shows them",
             printable(&sockets.join(", "))
         ));
@@ -170,18 +170,18 @@ fn judged(share: &Share, policy: Policy<'_>, told: &mut Vec<String>) -> Shown {
 }
 
 /// How a share is shown that is there and may be shown.
-fn fate_of(share: &Share, policy: Policy<'_>, told: &mut Vec<String>) -> Fate {
+fn fate_of(share: &Share, policy: Policy<'_>, notes: &mut Vec<String>) -> Fate {
     if share.may_write {
         let copy = (policy.copy)(share).filter(|_| policy.shares == Shares::Copied);
         if let Some(copy) = copy {
-            told.push(told_copy(share));
+            notes.push(copy_note(share));
             return match copy {
                 Copy::Volume => Fate::New,
                 Copy::Layer => Fate::Gone,
                 Copy::Overlay => Fate::Over,
             };
         }
-        told.push(told_read_only(share));
+        notes.push(read_only_note(share));
     }
     let machine = policy.machine;
     let below = if !share.is_folder() || (machine.is_here() && !machine.has_mounts(&share.source)) {
@@ -189,7 +189,7 @@ fn fate_of(share: &Share, policy: Policy<'_>, told: &mut Vec<String>) -> Fate {
     } else if machine.is_recursive() {
         Below::ReadOnly
     } else {
-        told.push(format!(
+        notes.push(format!(
             "what is mounted below `{}` is not shown at `{}`: this engine could not keep it from being written to",
             printable(&share.source),
             printable(&share.target)
@@ -200,7 +200,7 @@ fn fate_of(share: &Share, policy: Policy<'_>, told: &mut Vec<String>) -> Fate {
 }
 
 /// What is told of a share that the command could write to and that is shown read-only.
-fn told_read_only(share: &Share) -> String {
+fn read_only_note(share: &Share) -> String {
     format!(
         "`{}` is shown at `{}` READ-ONLY, so that nothing of yours is written to; `--share-writable` lets the command write there",
         printable(&share.source),
@@ -211,13 +211,13 @@ fn told_read_only(share: &Share) -> String {
 /// What is told of a share of which every arm has a copy now, in place of what was told of it.
 pub(in crate::env) fn retold(share: &Share) -> Retold {
     Retold {
-        before: Some(told_read_only(share)),
-        now: told_copy(share),
+        before: Some(read_only_note(share)),
+        now: copy_note(share),
     }
 }
 
 /// What is told of a share of which every arm has a copy.
-fn told_copy(share: &Share) -> String {
+fn copy_note(share: &Share) -> String {
     format!(
         "`{}` is a COPY of `{}` of each arm's own, so that nothing of yours is written to; `--share-writable` lets the command write there",
         printable(&share.target),
@@ -225,10 +225,10 @@ fn told_copy(share: &Share) -> String {
     )
 }
 
-fn names_and_labels(body: &mut Value, told: &mut Vec<String>) {
+fn names_and_labels(body: &mut Value, notes: &mut Vec<String>) {
     let labels = body["Labels"].as_object().map_or(0, serde_json::Map::len);
     if labels > 0 {
-        told.push(format!(
+        notes.push(format!(
             "its {labels} label{} left out: proxies and compose act on containers by them",
             if labels == 1 { " is" } else { "s are" }
         ));
@@ -256,23 +256,23 @@ fn names_and_labels(body: &mut Value, told: &mut Vec<String>) {
         *endpoint = Value::Object(kept.collect());
     }
     if had_names {
-        told.push("its names and addresses in networks stay the original's".to_owned());
+        notes.push("its names and addresses in networks stay the original's".to_owned());
     }
 }
 
 /// A limit of processes counts ours, too: it is raised by them, so that the command may have as many as in the original.
-fn processes(host: &mut Value, told: &mut Vec<String>) {
+fn processes(host: &mut Value, notes: &mut Vec<String>) {
     let Some(limit) = host["PidsLimit"].as_i64().filter(|limit| *limit > 0) else {
         return;
     };
     host["PidsLimit"] = json!(limit.saturating_add(OUR_PROCESSES));
-    told.push(format!(
+    notes.push(format!(
         "`--pids-limit {limit}` is raised by {OUR_PROCESSES}, for processes and threads of Tare's own beside the command"
     ));
 }
 
 /// Published ports get numbers of the engine's choice, on this machine's own address.
-fn ports(body: &mut Value, told: &mut Vec<String>) {
+fn ports(body: &mut Value, notes: &mut Vec<String>) {
     let host = &mut body["HostConfig"];
     let mut is_changed = host["PublishAllPorts"] == true;
     host["PublishAllPorts"] = Value::Null;
@@ -283,7 +283,7 @@ fn ports(body: &mut Value, told: &mut Vec<String>) {
         }
     }
     if is_changed {
-        told.push("ports are published on the loopback, under other numbers".to_owned());
+        notes.push("ports are published on the loopback, under other numbers".to_owned());
     }
 }
 

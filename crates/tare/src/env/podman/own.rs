@@ -16,7 +16,7 @@ use super::super::EnvError;
 use super::super::image::packed;
 use super::super::own::command::Started;
 use super::super::own::like::Like;
-use super::super::own::machine::{Machine, mounts_told};
+use super::super::own::machine::{Machine, mounts_of};
 use super::super::own::share::Share;
 use super::super::own::shared::{Copy, Policy, retold};
 use super::super::own::{
@@ -196,7 +196,7 @@ impl Template {
         cx: &Context<'_>,
         caller: &Caller,
         without: &[String],
-        told: &mut Vec<String>,
+        notes: &mut Vec<String>,
     ) -> Result<Vec<String>, EnvError> {
         let units = difference::without(&self.units, &self.image_env, without)
             .map_err(|why| EnvError::Absent { why, fix: None })?;
@@ -205,7 +205,7 @@ impl Template {
             machine: &PodmansMachine { cx, caller },
             copy: &|share| can_be_overlaid(share).then_some(Copy::Overlay),
         };
-        let units = beside(&units, policy, told);
+        let units = beside(&units, policy, notes);
         Ok(units.iter().map(Unit::word).collect())
     }
 
@@ -306,7 +306,7 @@ impl Machine for PodmansMachine<'_> {
     }
 
     fn mounts_of(&self, container: &str) -> Option<Vec<Json>> {
-        mounts_told(&inspected(self.cx, self.caller, container).ok()?["Mounts"])
+        mounts_of(&inspected(self.cx, self.caller, container).ok()?["Mounts"])
     }
 
     fn is_here(&self) -> bool {
@@ -360,8 +360,8 @@ impl Podman {
         let caller = self.caller_for(cx, wish)?;
         super::record::add(cx, "podman", &own_arm(), &Place::of(&caller))?;
         let template = Template::of(cx, &caller, wish.source, wish.shares)?;
-        let mut told = Vec::new();
-        let flags = template.beside(cx, &caller, &[], &mut told)?;
+        let mut notes = Vec::new();
+        let flags = template.beside(cx, &caller, &[], &mut notes)?;
         let started = template.command(cx, &caller, &flags)?;
         let own = started.own("podman");
         super::record::forget(cx, "podman", &own_arm(), &Place::of(&caller))?;
@@ -384,7 +384,7 @@ impl Podman {
                 _ => format!("podman run … {}", printable(template.image())),
             },
             differences,
-            told,
+            notes,
             answers: match wish.source {
                 // A line is what its user would start.
                 Source::Line(_) => None,

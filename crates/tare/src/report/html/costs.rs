@@ -11,7 +11,7 @@ use super::super::axis::RatioAxis;
 use super::super::foreign::harmless;
 use super::super::groups::{Group, by_metric, grouped};
 use super::super::number::{
-    Digits, Scale, decimals, difference, glance, interval, level_told, percent, scale_for,
+    Digits, Scale, decimals, difference, glance, interval, level_text, percent, scale_for,
     scales_for, value, with_unit,
 };
 use super::super::shift::tenths;
@@ -225,7 +225,7 @@ fn spanned(span: &Span, unit: &str) -> String {
     format!(
         "{} [{low}, {high}]{}",
         with_unit(&point, scale),
-        level_told(span)
+        level_text(span)
     )
 }
 

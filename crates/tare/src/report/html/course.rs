@@ -59,7 +59,7 @@ fn table(course: &DossierCourse) -> Markup {
                     } }
                     tbody { @for step in 0..n_steps.min(MOST_STEPS) { tr {
                         @let at = course.arms.iter().find_map(|arm| arm.points.get(step));
-                        th.num scope="row" { (at.map_or_else(String::new, |point| svg::place_told(point.at))) }
+                        th.num scope="row" { (at.map_or_else(String::new, |point| svg::place_text(point.at))) }
                         @for arm in &course.arms { td.num { (arm.points.get(step).map_or_else(|| "–".to_owned(), told)) } }
                     } } }
                 }

@@ -14,7 +14,7 @@ use tare_model::study::A_PRIME;
 use super::super::axis::{RatioAxis, tick_label};
 use super::super::foreign::harmless;
 use super::super::number::{label, scale_for, significant, with_unit};
-use super::super::svg::interval_told;
+use super::super::svg::interval_text;
 use super::super::words::Tone;
 
 /// More blocks than this are drawn as bands of their quartiles and ends: single points would cover each other.
@@ -430,7 +430,7 @@ pub(super) fn efficiency(series: &Concurrency, name: &str) -> Markup {
                 }
             }
             figcaption {
-                "Efficiency (throughput against that of as many instances alone) over the number of instances; whiskers: " (interval_told(spans())) ". "
+                "Efficiency (throughput against that of as many instances alone) over the number of instances; whiskers: " (interval_text(spans())) ". "
                 @for (number, arm) in arms.iter().enumerate() {
                     @if number > 0 { ", " }
                     span class={ "k" (number % 6) } {

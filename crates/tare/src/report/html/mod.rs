@@ -18,7 +18,7 @@ use super::format::{Format, Made};
 use super::method::not_as_planned;
 use super::svg;
 use super::terminal::beside::machine;
-use super::terminal::{self, applied_told, tail};
+use super::terminal::{self, applied_text, tail};
 use super::words::{Names, command_line, purpose};
 
 mod costs;
@@ -130,7 +130,7 @@ fn body(dossier: &Dossier) -> Markup {
             section id="answer" aria-label="Answer" {
                 @if let Some(why) = &dossier.why {
                     p.answer { (prose(&sentence(&why.answer))) }
-                    @if let Some(applied) = &why.applied { p { (prose(&sentence(&applied_told(applied)))) } }
+                    @if let Some(applied) = &why.applied { p { (prose(&sentence(&applied_text(applied)))) } }
                     @if why.outcome == WhyOutcome::Undecided { p { "Undecided is not “no cost”: see below what could have been seen." } }
                 } @else {
                     @for (_, arm, cells) in &arms {

@@ -9,7 +9,7 @@ use tare_model::dossier::{
 };
 
 use super::super::foreign::harmless;
-use super::super::number::{Digits, level_told, scale_for, value, with_unit};
+use super::super::number::{Digits, level_text, scale_for, value, with_unit};
 use super::super::{published, svg};
 use super::prose;
 
@@ -50,7 +50,7 @@ fn layout(table: &DossierLayout) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label=(harmless(&table.title)) {
             table {
-                caption { (harmless(&table.title)) ": measured here, in brackets the " (svg::interval_told(measured)) ", and as published" }
+                caption { (harmless(&table.title)) ": measured here, in brackets the " (svg::interval_text(measured)) ", and as published" }
                 thead { tr { th scope="col" { span.sr { "of what" } } @for column in &table.columns { th.num scope="col" { (harmless(column)) } } } }
                 tbody { @for row in &table.rows {
                     tr { th scope="row" { (harmless(&row.label)) } @for place in &row.values { td.num { (here(place, &row.unit)) } } }
@@ -78,7 +78,7 @@ fn here(place: &DossierLayoutValue, unit: &str) -> Markup {
                 };
                 value(&end, scale, Digits::Short)
             });
-            html! { (with_unit(&text, scale)) " [" (ends[0]) ", " (ends[1]) "]" (level_told(span)) }
+            html! { (with_unit(&text, scale)) " [" (ends[0]) ", " (ends[1]) "]" (level_text(span)) }
         }
         (None, Some(reason)) => prose(reason),
         (None, None) => html! { "–" },

@@ -9,7 +9,7 @@ use tare_model::dossier::{Concurrency, Dossier, Span};
 use tare_model::study::A_PRIME;
 
 use super::super::foreign::harmless;
-use super::super::number::{self, Digits, interval, level_told};
+use super::super::number::{self, Digits, interval, level_text};
 use super::super::terminal::{concurrency, tail};
 use super::super::words::called;
 use super::super::{failures, method};
@@ -21,7 +21,7 @@ pub(super) fn concurrent(series: &Concurrency, dossier: &Dossier) -> Markup {
     let shown = |span: &Option<Span>| {
         span.as_ref().map_or_else(
             || "–".to_owned(),
-            |span| interval(span, Digits::Short) + &level_told(span),
+            |span| interval(span, Digits::Short) + &level_text(span),
         )
     };
     let typical = |span: &Option<Span>| number::typical(span.as_ref(), &series.unit);

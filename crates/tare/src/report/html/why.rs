@@ -9,7 +9,7 @@ use tare_model::dossier::{Dossier, DossierFinding, DossierLadder, DossierWhy, Sp
 
 use super::super::foreign::harmless;
 use super::super::number::typical;
-use super::super::terminal::{CHARGED, added, base_arm, counters, share_told, time};
+use super::super::terminal::{CHARGED, added, base_arm, counters, share_text, time};
 use super::super::waterfall::{Adds, Bar, Waterfall};
 use super::super::words::command_line;
 use super::{figures, prose};
@@ -44,7 +44,7 @@ fn item(finding: &DossierFinding, dossier: &Dossier) -> Markup {
     let unit = unit.map_or("ns", |cell| cell.unit.as_str());
     let share = finding
         .share
-        .map(|share| format!(", {}", share_told(&share, "the cost")));
+        .map(|share| format!(", {}", share_text(&share, "the cost")));
     html! {
         article {
             h3 {

@@ -35,7 +35,7 @@ pub(in crate::report) fn title(course: &DossierCourse) -> String {
 }
 
 /// A place on its axis, without idle zeros.
-pub(in crate::report) fn place_told(at: f64) -> String {
+pub(in crate::report) fn place_text(at: f64) -> String {
     let text = format!("{at:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
@@ -76,7 +76,7 @@ fn drawn(course: &DossierCourse, run: &str) -> String {
             .collect(),
     };
     let beside: Vec<Beside> = course.published.iter().enumerate().map(published).collect();
-    let shown = |level: i64| place_told(level as f64 / 1000.0);
+    let shown = |level: i64| place_text(level as f64 / 1000.0);
     let hollow = if beside.is_empty() {
         ""
     } else {

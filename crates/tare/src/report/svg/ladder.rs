@@ -9,7 +9,7 @@ use tare_model::dossier::{Dossier, DossierLadder, Span};
 
 use super::super::foreign::harmless;
 use super::super::number::{Scale, scale_for, typical};
-use super::super::terminal::{added, base, metric_told};
+use super::super::terminal::{added, base, metric_text};
 use super::super::waterfall::{Adds, Bar, Waterfall};
 use super::super::words::command_line;
 use super::{
@@ -102,7 +102,7 @@ fn draw(ladder: &DossierLadder, dossier: &Dossier) -> String {
     let title = format!(
         "{}, {} in {}: what each step adds",
         harmless(&command.unwrap_or_default()),
-        metric_told(&ladder.metric),
+        metric_text(&ladder.metric),
         harmless(&ladder.arm)
     );
     let foot = format!(

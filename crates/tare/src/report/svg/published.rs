@@ -13,7 +13,7 @@ use tare_model::dossier::{Dossier, DossierLayout, DossierLayoutRow, DossierLayou
 
 use super::super::number::{Scale, scale_for};
 use super::{
-    Axis, FILL, FOOT_LINE, Figure, GRID, INK, TITLE_LINE, begun, broken, interval_told,
+    Axis, FILL, FOOT_LINE, Figure, GRID, INK, TITLE_LINE, begun, broken, interval_text,
     label_lines, text, text_lines, upright,
 };
 
@@ -80,7 +80,7 @@ fn whiskers(figure: &DossierLayout) -> String {
         return "full range over blocks".to_owned();
     }
     let values = figure.rows.iter().flat_map(|row| &row.values);
-    interval_told(values.filter_map(|value| value.here))
+    interval_text(values.filter_map(|value| value.here))
 }
 
 /// One value of a panel: a point with what its whiskers hold.

@@ -13,7 +13,7 @@ use tare_model::telling::telling;
 
 use super::lines::{Plot, levels as levels_of};
 use super::plain;
-use super::{Figure, interval_told};
+use super::{Figure, interval_text};
 
 /// Fewer levels than this are no sweep.
 const FEWEST_LEVELS: usize = 3;
@@ -166,7 +166,7 @@ impl<'a> Sweep<'a> {
             unit: &self.of.unit,
             foot: &format!(
                 "Points are typical values over blocks, whiskers: {}; lines join the levels of one arm.",
-                interval_told(spans.copied())
+                interval_text(spans.copied())
             ),
             is_in_proportion: false,
             shown: &shown,

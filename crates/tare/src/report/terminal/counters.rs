@@ -23,7 +23,7 @@ const NAMES: &[(&str, &str)] = &[
 ];
 
 /// A counter on both sides, its name without `prefix`; `None` where it is 0 on both.
-fn counter_told(counter: &DossierCounter, prefix: &str) -> Option<String> {
+fn counter_text(counter: &DossierCounter, prefix: &str) -> Option<String> {
     if [counter.base, counter.env]
         .into_iter()
         .flatten()
@@ -69,7 +69,7 @@ pub(in crate::report) fn counters(why: &DossierWhy, prefix: &str) -> Vec<String>
     why.counters
         .iter()
         .filter(|counter| counter.name.starts_with(CHARGED) != prefix.is_empty())
-        .filter_map(|counter| counter_told(counter, prefix))
+        .filter_map(|counter| counter_text(counter, prefix))
         .collect()
 }
 
@@ -84,7 +84,7 @@ mod tests {
             base: Some(4096.0),
             env: None,
         };
-        let told = counter_told(&counter, CHARGED);
+        let told = counter_text(&counter, CHARGED);
         assert_eq!(told.as_deref(), Some("write bytes 4\u{a0}KiB → –"));
     }
 }

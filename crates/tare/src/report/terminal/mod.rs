@@ -31,7 +31,7 @@ pub use beside::{Called, beside};
 pub use brief::brief;
 pub(in crate::report) use counters::{CHARGED, counters};
 pub use plain::plain;
-pub(in crate::report) use why::{added, applied_told, base, base_arm, metric_told, share_told};
+pub(in crate::report) use why::{added, applied_text, base, base_arm, metric_text, share_text};
 pub use why::{time, why};
 
 use super::answer::{self, trust};

@@ -17,7 +17,7 @@ use super::super::{failures, words};
 use super::Style;
 use super::remedy::remedy;
 use super::text::{Paint, paragraph, wrapped};
-use super::why::share_told;
+use super::why::share_text;
 
 /// Stands for the arms in what is said of several.
 const ARMS: &str = "\u{0}";
@@ -152,7 +152,7 @@ fn arm_of<'a>(finding: &DossierFinding, dossier: &'a Dossier) -> Option<&'a str>
 /// How far a finding can be trusted, with what switching its cause off changed.
 pub(in crate::report) fn standing(finding: &DossierFinding) -> String {
     let share = finding.share.map_or_else(String::new, |share| {
-        format!(", {}", share_told(&share, "the cost"))
+        format!(", {}", share_text(&share, "the cost"))
     });
     let tried = match &finding.tried {
         Some(tried) => format!("; tried: {}", harmless(tried)),

@@ -47,7 +47,7 @@ pub fn why(dossier: &Dossier, style: Style) -> String {
     let blocks = dossier.cells.iter().map(|cell| cell.n_blocks).max();
     let heading = format!(
         "{command} · {} in {} against {} · run {} · {} blocks · seed {}",
-        metric_told(&why.metric),
+        metric_text(&why.metric),
         harmless(&why.arm),
         base(dossier).0,
         harmless(&dossier.run),
@@ -63,7 +63,7 @@ pub fn why(dossier: &Dossier, style: Style) -> String {
         paragraph(
             &mut out,
             "",
-            &capitalised(&harmless(&applied_told(applied))),
+            &capitalised(&harmless(&applied_text(applied))),
             limit,
         );
     }
@@ -125,7 +125,7 @@ pub fn why(dossier: &Dossier, style: Style) -> String {
 const COMPARED: &str = "compared with: ";
 
 /// What came of a change that was applied, in a sentence without its full stop.
-pub(in crate::report) fn applied_told(applied: &DossierApplied) -> String {
+pub(in crate::report) fn applied_text(applied: &DossierApplied) -> String {
     let ratio = applied.ratio.map_or_else(String::new, |ratio| {
         format!(
             " it costs {:.2} times as much as what it is compared with [{:.2}, {:.2}],",
@@ -184,7 +184,7 @@ pub(in crate::report) fn base_arm(dossier: &Dossier) -> String {
 }
 
 /// A metric of a command in words.
-pub(in crate::report) fn metric_told(id: &str) -> String {
+pub(in crate::report) fn metric_text(id: &str) -> String {
     match id {
         "command.wall.time" => "wall time".to_owned(),
         "command.cpu.time" => "processor time".to_owned(),
@@ -402,7 +402,7 @@ fn draw_finding(
         _ => "the cost",
     };
     let share = finding.share.map_or_else(String::new, |share| {
-        format!(", {}", share_told(&share, cost))
+        format!(", {}", share_text(&share, cost))
     });
     let heading = format!(
         "{number}. {}: {}{share}",
@@ -464,7 +464,7 @@ fn differences(out: &mut String, dossier: &Dossier, arm: &str, limit: usize) {
 }
 
 /// How much of a cost went with a cause, with its interval; a share beyond all or below nothing is said to be one.
-pub(in crate::report) fn share_told(share: &Span, cost: &str) -> String {
+pub(in crate::report) fn share_text(share: &Span, cost: &str) -> String {
     let [point, low, high] = [share.point, share.low, share.high].map(|part| part * 100.0);
     let told = format!("[{low:.0}, {high:.0}]");
     if share.point > 1.0 {

@@ -10,7 +10,7 @@ use tare::env::{Driver, EnvError, StartMode};
 use tare_model::{ArmId, Params};
 
 use super::{Place, absent, place};
-use crate::own::told_of_copies;
+use crate::own::notes_of_copies;
 use crate::own_mounts::InMemory;
 
 /// What the podman that is tested prints; panics where it fails.
@@ -129,7 +129,7 @@ fn a_container_of_podmans_is_taken_by_its_line_and_stays_as_it_was() {
         ] {
             assert!(ids.contains(&id), "{id} is none of {ids:?}");
         }
-        let told = own.told.join("\n");
+        let told = own.notes.join("\n");
         assert!(
             told.contains("READ-ONLY") && told.contains("label"),
             "{told}"
@@ -188,7 +188,7 @@ fn what_the_command_writes_to_lies_below_a_layer_of_each_arms_own() {
             run(&arm, "echo rows >/data/rows");
         });
         let own = place.driver.take(&cx, &wish).unwrap();
-        let told = told_of_copies(&place.driver, &cx, wish, &own).unwrap();
+        let told = notes_of_copies(&place.driver, &cx, wish, &own).unwrap();
         assert!(told.contains("`/data` is a COPY of"), "{told}");
         arm_of(&place, &own.settings, |arm| {
             assert_eq!(run(&arm, read), "rows");
@@ -206,7 +206,7 @@ fn what_the_command_writes_to_lies_below_a_layer_of_each_arms_own() {
             ..wish
         };
         let own = place.driver.take(&cx, &wish).unwrap();
-        assert_eq!(told_of_copies(&place.driver, &cx, wish, &own), None);
+        assert_eq!(notes_of_copies(&place.driver, &cx, wish, &own), None);
     });
     place.assert_nothing_is_left();
 }
@@ -221,7 +221,7 @@ fn what_is_mounted_in_a_folder_of_the_users_is_not_written_to() {
         let mount = format!("{}:/data:U,z", folder.path().display());
         let line = ["podman", "run", "-v", &mount, image, "sleep", "9"].map(str::to_owned);
         let own = take(&place, Source::Line(&line)).unwrap();
-        let told = own.told.join("\n");
+        let told = own.notes.join("\n");
         assert!(told.contains("is not shown at `/data`"), "{told}");
         arm_of(&place, &own.settings, |arm| {
             let id = arm["Id"].as_str().unwrap();

@@ -78,7 +78,7 @@ fn service_changed(
     let (before, _) = Template::of(cx, api, like)?;
     let beside = wish.with_dependencies.then(|| Beside {
         network: before.network().map(str::to_owned),
-        told: Vec::new(),
+        notes: Vec::new(),
     });
     let found = Found::changed(cx, api, &wish, None, beside.as_ref())?;
     let section = found.section.as_ref();
@@ -120,7 +120,7 @@ fn patch_of(
         let version = version_of(api)?;
         let ask = |words: &[String]| line::asked(cx, &version, words).ok().map(|it| it.body);
         let patch = patch::patched(words, verb, template.pair(), without, ask);
-        return Ok(patch.map(|patch| (patch.words, patch.told)));
+        return Ok(patch.map(|patch| (patch.words, patch.how)));
     }
     Ok(None)
 }

@@ -32,7 +32,7 @@ pub(super) struct Service {
     /// The line.
     pub(super) words: Vec<String>,
     /// What is not in it, a line each.
-    pub(super) told: Vec<String>,
+    pub(super) notes: Vec<String>,
     /// Whether its image is built here.
     pub(super) is_built: bool,
     /// The service as the plugin printed it; it may hold what is secret.
@@ -54,7 +54,7 @@ pub(super) fn service(
     let network = beside.and_then(|beside| beside.network.as_deref());
     let mut found = service_in(cx, &config, service, network)?;
     if beside.is_none() {
-        found.told.extend(alone(&config, service));
+        found.notes.extend(alone(&config, service));
     }
     Ok(found)
 }
@@ -80,7 +80,7 @@ pub(super) fn service_in(
         variables.iter().partition(|text| text.contains('\n'));
     for text in long {
         let name = text.split('=').next().unwrap_or_default();
-        found.told.push(format!(
+        found.notes.push(format!(
             "NOT carried: the variable `{}`, whose text has several lines",
             printable(name)
         ));
@@ -335,7 +335,7 @@ fn line(
         let is_nothing = super::difference::is_nothing(&service[part]);
         if !is_known && !is_nothing {
             flags
-                .told
+                .notes
                 .push(format!("NOT carried: `{}` of the service", printable(part)));
         }
     }
@@ -358,7 +358,7 @@ fn line(
             .chain(std::iter::once(image))
             .chain(rest)
             .collect(),
-        told: flags.told,
+        notes: flags.notes,
         is_built: service.contains_key("build"),
         section: service.clone(),
     };

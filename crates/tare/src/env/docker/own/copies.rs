@@ -56,7 +56,7 @@ impl Copies<'_> {
         let (able, mut others) = switchable(&template.body, template.shares, &volumes);
         others.extend(self.copy(template, able, (SWITCHED_MOST, true))?);
         Ok(describe(&others)
-            .map(|told| format!("mounted on both sides alike, and no difference: {told}")))
+            .map(|notes| format!("mounted on both sides alike, and no difference: {notes}")))
     }
 
     /// Gives every arm copies of its own of what the command could write to; says of which it cannot. `None` where
@@ -86,9 +86,9 @@ impl Copies<'_> {
             copied.stands_in = wanted.iter().any(|share| share.target == copied.target);
         }
         template.shares = Shares::Copied;
-        let others = describe(&others).map(|told| Retold {
+        let others = describe(&others).map(|notes| Retold {
             before: None,
-            now: format!("read-only still: {told}"),
+            now: format!("read-only still: {notes}"),
         });
         let lines = wanted.iter().map(retold).chain(others);
         Ok(Some(lines.collect()))
@@ -183,11 +183,11 @@ fn volumes_of(image: &ImageInspect) -> Vec<String> {
 
 /// Places with the reasons, if there are any.
 fn describe(others: &[(String, &'static str)]) -> Option<String> {
-    let told: Vec<String> = others
+    let notes: Vec<String> = others
         .iter()
         .map(|(target, why)| format!("`{}` ({why})", printable(target)))
         .collect();
-    (!told.is_empty()).then(|| told.join(", "))
+    (!notes.is_empty()).then(|| notes.join(", "))
 }
 
 /// Whether an archive is one of a folder, and not of a single file.

@@ -69,29 +69,29 @@ pub(super) fn started(
     let arm = ArmId::new("services").expect("the constant is a name");
     record::add(cx, docker.id(), &arm, &Place::beside(&arm, docker.named()))?;
     project.make_network()?;
-    let mut told = Vec::new();
+    let mut notes = Vec::new();
     for needed in &all {
         let name = printable(&needed.name);
         match project.start(needed) {
             Ok(lines) => {
-                told.push(format!(
+                notes.push(format!(
                     "`{name}`, which it depends on, runs beside it for the time of the question, with an empty volume where it could write to one of yours"
                 ));
-                told.extend(lines.into_iter().map(|line| format!("`{name}`: {line}")));
+                notes.extend(lines.into_iter().map(|line| format!("`{name}`: {line}")));
             }
-            Err(error) if needed.may_be_missing => told.push(format!(
+            Err(error) if needed.may_be_missing => notes.push(format!(
                 "`{name}`, without which it can do, is not there: {error}"
             )),
             Err(error) => return Err(error),
         }
     }
-    told.push(
+    notes.push(
         "the network with what it depends on is the same on both sides, and no difference"
             .to_owned(),
     );
     Ok(Beside {
         network: project.network_of(service),
-        told,
+        notes,
     })
 }
 
@@ -136,7 +136,7 @@ impl Project<'_> {
     /// Starts a service; a line for what of it is not carried, and for what it reaches.
     fn start(&self, needed: &Needed) -> Result<Vec<String>, EnvError> {
         let name = self.container(&needed.name);
-        let (body, told) = self.body(needed)?;
+        let (body, notes) = self.body(needed)?;
         let options = CreateContainerOptions {
             name: Some(name.clone()),
             ..Default::default()
@@ -151,7 +151,7 @@ impl Project<'_> {
             .start_container(&name, None::<StartContainerOptions>);
         self.api.call(&what, CONTROL_LIMIT, request)?;
         self.wait(needed, &name)?;
-        Ok(told)
+        Ok(notes)
     }
 
     fn body(&self, needed: &Needed) -> Result<(ContainerCreateBody, Vec<String>), EnvError> {
@@ -170,7 +170,7 @@ impl Project<'_> {
         let found = compose::service_in(self.cx, self.config, name, network.as_deref())?;
         let (template, ..) = Template::of_line(self.cx, self.api, &found.words, Shares::ReadOnly)
             .map_err(|error| found.unbuilt(error, self.file, name))?;
-        let told = found.told.into_iter().chain(template.warned()).collect();
+        let notes = found.notes.into_iter().chain(template.warned()).collect();
         let mut body = template.beside(&[], &Emptied(self.machine), &mut Vec::new())?;
         if network.as_deref() == Some(self.network().as_str()) {
             let endpoint = EndpointSettings {
@@ -191,7 +191,7 @@ impl Project<'_> {
         }
         body.labels = Some(labels);
         body.healthcheck = health_check(self.service(name)).or(body.healthcheck);
-        Ok((body, told))
+        Ok((body, notes))
     }
 
     fn wait(&self, needed: &Needed, name: &str) -> Result<(), EnvError> {

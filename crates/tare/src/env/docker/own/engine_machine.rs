@@ -11,7 +11,7 @@ use super::super::Engine;
 use super::super::api::Api;
 use super::super::errors::is_missing;
 use crate::cx::{CONTROL_LIMIT, files};
-use crate::env::own::machine::{Machine, mounts_told};
+use crate::env::own::machine::{Machine, mounts_of};
 use crate::env::own::share::Share;
 
 /// The machine of an engine, as far as it can be told.
@@ -45,7 +45,7 @@ impl Machine for EngineMachine<'_> {
     fn mounts_of(&self, container: &str) -> Option<Vec<Value>> {
         let asked = self.api.client.inspect_container(container, None);
         let found = self.api.attempt(CONTROL_LIMIT, asked).ok()?;
-        mounts_told(&serde_json::to_value(found.mounts).ok()?)
+        mounts_of(&serde_json::to_value(found.mounts).ok()?)
     }
 
     fn is_here(&self) -> bool {

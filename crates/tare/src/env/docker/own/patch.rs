@@ -23,7 +23,7 @@ pub(super) struct Patch {
     /// The whole line; it may hold what is secret.
     pub(super) words: Vec<String>,
     /// What was changed, for people.
-    pub(super) told: String,
+    pub(super) how: String,
 }
 
 /// One change of a line: words that go, or that come, at a place.
@@ -105,7 +105,7 @@ pub(super) fn patched(
     let wanted = without(pair, ids).ok()?;
     let mut words = words.to_vec();
     let mut distance = different(pair.body, &wanted).len();
-    let mut told = Vec::new();
+    let mut how = Vec::new();
     let mut asked = 0;
     while distance > 0 {
         let mut better = None;
@@ -125,12 +125,12 @@ pub(super) fn patched(
             }
         }
         let (edit, changed, now) = better?;
-        told.push(edit.describe(&words));
+        how.push(edit.describe(&words));
         (words, distance) = (changed, now);
     }
-    (!told.is_empty()).then(|| Patch {
+    (!how.is_empty()).then(|| Patch {
         words,
-        told: told.join(" and "),
+        how: how.join(" and "),
     })
 }
 
@@ -290,7 +290,7 @@ mod tests {
         };
         let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
         let patch = patched(&line, 1, pair, &ids, client)?;
-        Some((patch.words.join(" "), patch.told))
+        Some((patch.words.join(" "), patch.how))
     }
 
     #[test]
@@ -304,15 +304,15 @@ mod tests {
                 "without `-c 2`".to_owned()
             )
         );
-        let (words, told) = patch(line, &["env.A", "env.B"], &[]).unwrap();
+        let (words, how) = patch(line, &["env.A", "env.B"], &[]).unwrap();
         assert_eq!(words, "docker run --init -c 2 x sh -c 2");
-        assert_eq!(told, "without `-e A=…` and without `--env=B=…`");
+        assert_eq!(how, "without `-e A=…` and without `--env=B=…`");
         assert_eq!(patch(line, &["init"], &[]).unwrap().1, "without `--init`");
     }
 
     #[test]
     fn no_text_of_a_flag_is_told_that_may_hold_a_key() {
-        for (flag, told) in [
+        for (flag, how) in [
             (&["-e", "DB_PASSWORD=hush"][..], "-e DB_PASSWORD=…"),
             (&["--env=DB_PASSWORD=hush"], "--env=DB_PASSWORD=…"),
             (&["-ePASSWORD=hush"], "-e…"),
@@ -335,14 +335,14 @@ mod tests {
             (&["-i"], "-i"),
         ] {
             let flag: Vec<String> = flag.iter().map(|word| (*word).to_owned()).collect();
-            assert_eq!(shown(&flag), told);
+            assert_eq!(shown(&flag), how);
         }
     }
 
     #[test]
     fn what_no_flag_brought_is_taken_away_by_one_and_a_health_check_with_all_its_flags() {
         let checked = "docker run --health-cmd=true --health-interval 1s --init x sh";
-        for (line, id, image_env, patched, told) in tare_model::rows! {
+        for (line, id, image_env, patched, how) in tare_model::rows! {
             (
                 "docker run --init x sh",
                 "engine.seccomp",
@@ -354,8 +354,8 @@ mod tests {
             (checked, "health", &[], "docker run --init x sh", "without `--health-cmd=…` and without `--health-interval …`"),
             ("docker run checked sh", "health", &[], "docker run --no-healthcheck checked sh", "with `--no-healthcheck`"),
         } {
-            let (line, how) = patch(line, &[id], image_env).unwrap();
-            assert_eq!((line.as_str(), how.as_str()), (patched, told));
+            let found = patch(line, &[id], image_env).unwrap();
+            assert_eq!((found.0.as_str(), found.1.as_str()), (patched, how));
         }
     }
 

@@ -172,11 +172,11 @@ impl Template {
         &self,
         without: &[String],
         machine: &dyn Machine,
-        told: &mut Vec<String>,
+        notes: &mut Vec<String>,
     ) -> Result<ContainerCreateBody, EnvError> {
         let body = difference::without(self.pair(), without)
             .map_err(|why| EnvError::Absent { why, fix: None })?;
-        request(&self.shown(&body, machine, told))
+        request(&self.shown(&body, machine, notes))
     }
 
     /// Shares what is the user's as another one of the same container does.
@@ -190,7 +190,7 @@ impl Template {
         &self,
         body: &Value,
         machine: &dyn Machine,
-        told: &mut Vec<String>,
+        notes: &mut Vec<String>,
     ) -> Value {
         let copy = |share: &Share| {
             let mut copied = self.copied.iter().filter(|it| it.target == share.target);
@@ -201,7 +201,7 @@ impl Template {
             machine,
             copy: &copy,
         };
-        shared::beside(body, policy, told)
+        shared::beside(body, policy, notes)
     }
 
     /// What is worth knowing of a copy of it: what it reaches, and what of it is lost.
@@ -291,11 +291,11 @@ pub(in crate::env::docker) fn body_of(
 /// What a container was made with, as the body of a request.
 fn inspected(api: &Api, name: &str) -> Result<Value, EnvError> {
     let found = looked_up(api, name)?;
-    body_told(name, found)
+    shown_body(name, found)
 }
 
 /// The body, of what an engine tells of a container.
-fn body_told(name: &str, found: ContainerInspectResponse) -> Result<Value, EnvError> {
+fn shown_body(name: &str, found: ContainerInspectResponse) -> Result<Value, EnvError> {
     let labels = found
         .config
         .as_ref()
@@ -360,25 +360,25 @@ mod tests {
     use super::*;
 
     /// As an engine tells of a container, cut down to what matters here.
-    fn told(config: &Value, host: &Value) -> Result<Value, EnvError> {
+    fn notes(config: &Value, host: &Value) -> Result<Value, EnvError> {
         let found = json!({
             "Id": "0a1b2c3d4e5f", "Image": "sha256:ff", "Config": config, "HostConfig": host,
             "NetworkSettings": {"Networks": {"mine": {"Aliases": ["web"]}}}
         });
-        body_told("web", serde_json::from_value(found).unwrap())
+        shown_body("web", serde_json::from_value(found).unwrap())
     }
 
     #[test]
     fn a_task_of_a_swarm_is_refused_and_a_container_that_is_none_is_taken() {
         let labels =
             json!({"com.docker.swarm.task.id": "x1", "com.docker.swarm.service.name": "web"});
-        let error = told(&json!({"Labels": labels}), &json!({})).unwrap_err();
+        let error = notes(&json!({"Labels": labels}), &json!({})).unwrap_err();
         assert!(error.to_string().contains("swarm's service"), "{error}");
         assert!(error.hint().unwrap().contains("docker run"));
-        let error = told(&Value::Null, &json!({})).unwrap_err();
+        let error = notes(&Value::Null, &json!({})).unwrap_err();
         assert!(error.to_string().contains("does not tell"), "{error}");
         let host = json!({"NetworkMode": "mine", "PidMode": "host", "Privileged": true});
-        let body = told(
+        let body = notes(
             &json!({"Hostname": "0a1b2c3d4e5f", "Labels": {"a": "b"}}),
             &host,
         )
@@ -396,7 +396,7 @@ mod tests {
     #[test]
     fn a_container_in_the_network_of_another_has_neither_name_nor_ports() {
         let config = json!({"Hostname": "given", "ExposedPorts": {"80/tcp": {}}});
-        let body = told(&config, &json!({"NetworkMode": "container:ff"})).unwrap();
+        let body = notes(&config, &json!({"NetworkMode": "container:ff"})).unwrap();
         assert_eq!(body["Hostname"], Value::Null);
         assert_eq!(body["ExposedPorts"], Value::Null);
         assert_eq!(body["NetworkingConfig"], Value::Null);

@@ -76,8 +76,8 @@ fn policy(shares: Shares) -> Policy<'static> {
 
 #[test]
 fn nothing_of_the_users_is_written_to_or_stood_in_for() {
-    let mut told = Vec::new();
-    let copy = beside(&body(), policy(Shares::ReadOnly), &mut told);
+    let mut notes = Vec::new();
+    let copy = beside(&body(), policy(Shares::ReadOnly), &mut notes);
     let host = &copy["HostConfig"];
     assert_eq!(
         host["Binds"],
@@ -102,7 +102,7 @@ fn nothing_of_the_users_is_written_to_or_stood_in_for() {
         json!({"EndpointsConfig": {"mine": {}}})
     );
     assert_eq!(copy["Labels"], Value::Null);
-    let all = told.join("\n");
+    let all = notes.join("\n");
     for word in [
         "/srv",
         "data",
@@ -119,8 +119,8 @@ fn nothing_of_the_users_is_written_to_or_stood_in_for() {
 
 #[test]
 fn where_it_may_write_to_copies_what_cannot_be_copied_stays_read_only() {
-    let mut told = Vec::new();
-    let copy = beside(&body(), policy(Shares::Copied), &mut told);
+    let mut notes = Vec::new();
+    let copy = beside(&body(), policy(Shares::Copied), &mut notes);
     let host = &copy["HostConfig"];
     assert_eq!(host["Binds"], json!(["data:/data:O", "/conf:/conf:ro"]));
     let own = |target: &str| json!({"Type": "volume", "Target": target});
@@ -131,7 +131,7 @@ fn where_it_may_write_to_copies_what_cannot_be_copied_stays_read_only() {
                {"Type": "tmpfs", "Target": "/t"}])
     );
     assert_eq!(host["VolumesFrom"], json!(["other:ro"]));
-    let all = told.join("\n");
+    let all = notes.join("\n");
     assert!(
         all.contains("`/srv` is a COPY of `/srv`")
             && all.contains("`db` is shown at `/db` READ-ONLY"),
@@ -142,9 +142,9 @@ fn where_it_may_write_to_copies_what_cannot_be_copied_stays_read_only() {
 
 #[test]
 fn who_asks_for_it_gets_what_is_his_as_it_is() {
-    let mut told = Vec::new();
+    let mut notes = Vec::new();
     let shared = policy(Shares::Shared);
-    let copy = beside(&body(), shared, &mut told);
+    let copy = beside(&body(), shared, &mut notes);
     assert_eq!(
         copy["HostConfig"]["Binds"],
         json!([
@@ -159,15 +159,15 @@ fn who_asks_for_it_gets_what_is_his_as_it_is() {
 
 /// What is shown of these binds and mounts, and what is told.
 fn shown(machine: Fake, shares: Shares, host: &Value) -> (Value, String) {
-    let mut told = Vec::new();
+    let mut notes = Vec::new();
     let policy = Policy {
         shares,
         machine: &machine,
         copy: &|_| None,
     };
-    let copy = beside(&json!({"HostConfig": host}), policy, &mut told);
+    let copy = beside(&json!({"HostConfig": host}), policy, &mut notes);
     let host = &copy["HostConfig"];
-    (json!([host["Binds"], host["Mounts"]]), told.join("\n"))
+    (json!([host["Binds"], host["Mounts"]]), notes.join("\n"))
 }
 
 #[test]
@@ -191,18 +191,18 @@ fn what_is_mounted_below_a_folder_is_read_only_too_or_not_shown() {
             is_elsewhere,
             is_recursive: true,
         };
-        let (found, told) = shown(recursive, Shares::ReadOnly, &asked());
+        let (found, notes) = shown(recursive, Shares::ReadOnly, &asked());
         assert_eq!(found, all("ReadOnlyForceRecursive"));
-        assert!(!told.contains("below"), "{told}");
+        assert!(!notes.contains("below"), "{notes}");
         let plain = Fake {
             is_elsewhere,
             is_recursive: false,
         };
-        let (found, told) = shown(plain, Shares::ReadOnly, &asked());
+        let (found, notes) = shown(plain, Shares::ReadOnly, &asked());
         assert_eq!(found, all("NonRecursive"));
         assert!(
-            told.contains("mounted below `/deep` is not shown at `/b`"),
-            "{told}"
+            notes.contains("mounted below `/deep` is not shown at `/b`"),
+            "{notes}"
         );
     }
     // Where nothing is mounted there, what is mounted there later stays outside.
@@ -224,7 +224,7 @@ fn sockets_below_a_folder_are_covered_or_the_folder_is_not_shown() {
         is_recursive: true,
         ..Fake::default()
     };
-    let (found, told) = shown(recursive, Shares::ReadOnly, &asked());
+    let (found, notes) = shown(recursive, Shares::ReadOnly, &asked());
     let mounts = found[1].as_array().unwrap();
     assert_eq!(
         mounts[1..],
@@ -233,7 +233,10 @@ fn sockets_below_a_folder_are_covered_or_the_folder_is_not_shown() {
             cover("/host/run/user/1/bus")
         ]
     );
-    assert!(told.contains("covered (docker.sock, user/1/bus)"), "{told}");
+    assert!(
+        notes.contains("covered (docker.sock, user/1/bus)"),
+        "{notes}"
+    );
     // What is not shown needs no cover, and could have none.
     let (found, _) = shown(Fake::default(), Shares::ReadOnly, &asked());
     assert_eq!(
@@ -246,9 +249,9 @@ fn sockets_below_a_folder_are_covered_or_the_folder_is_not_shown() {
     };
     for folder in ["/", "/var/run", "/run/podman"] {
         let asked = json!({"Binds": [format!("{folder}:/x:ro")]});
-        let (found, told) = shown(elsewhere, Shares::ReadOnly, &asked);
+        let (found, notes) = shown(elsewhere, Shares::ReadOnly, &asked);
         assert_eq!(found, json!([[], []]), "{folder}");
-        assert!(told.contains("is not shown inside"), "{told}");
+        assert!(notes.contains("is not shown inside"), "{notes}");
     }
     let (found, _) = shown(recursive, Shares::Shared, &asked());
     assert_eq!(found, json!([["/run:/host/run/:ro"], []]));
@@ -260,12 +263,12 @@ fn no_option_changes_the_users_files_and_what_is_not_known_is_not_shown() {
         "Binds": ["/srv:/srv:U,z,exec", "/srv:/over:O,upperdir=/mine,workdir=/work"],
         "Mounts": [{"Type": "glob", "Source": "/etc/*", "Target": "/g"}, {"Type": "tmpfs", "Target": "/t"}]
     });
-    let (found, told) = shown(Fake::default(), Shares::ReadOnly, &asked);
+    let (found, notes) = shown(Fake::default(), Shares::ReadOnly, &asked);
     assert_eq!(
         found,
         json!([["/srv:/srv:exec,ro", "/srv:/over:O"], [{"Type": "tmpfs", "Target": "/t"}]])
     );
-    assert!(told.contains("`type=glob` is not shown"), "{told}");
+    assert!(notes.contains("`type=glob` is not shown"), "{notes}");
     let (found, _) = shown(Fake::default(), Shares::Shared, &asked);
     assert_eq!(found[0][0], "/srv:/srv:exec");
     assert_eq!(found[1].as_array().unwrap().len(), 2);
@@ -274,11 +277,11 @@ fn no_option_changes_the_users_files_and_what_is_not_known_is_not_shown() {
 #[test]
 fn the_mounts_of_another_container_are_judged_like_its_own() {
     let asked = || json!({"Binds": ["/mine:/own:ro"], "VolumesFrom": ["proxy", "gone:z"]});
-    let mut told = Vec::new();
+    let mut notes = Vec::new();
     let copy = beside(
         &json!({"HostConfig": asked()}),
         policy(Shares::ReadOnly),
-        &mut told,
+        &mut notes,
     );
     let host = &copy["HostConfig"];
     assert_eq!(host["Binds"], json!(["/mine:/own:ro"]));
@@ -288,8 +291,8 @@ fn the_mounts_of_another_container_are_judged_like_its_own() {
                 "BindOptions": {"Propagation": "rprivate", "NonRecursive": true}}])
     );
     assert_eq!(host["VolumesFrom"], json!(["gone:ro"]));
-    let told = told.join("\n");
-    assert!(told.contains("`/run/docker.sock` is not shown"), "{told}");
+    let notes = notes.join("\n");
+    assert!(notes.contains("`/run/docker.sock` is not shown"), "{notes}");
     let all = beside(
         &json!({"HostConfig": asked()}),
         policy(Shares::Shared),
@@ -306,10 +309,10 @@ fn a_limit_of_processes_leaves_the_command_as_many_as_the_original_has() {
         (json!(-1), json!(-1)),
         (Value::Null, Value::Null),
     ] {
-        let mut told = Vec::new();
+        let mut notes = Vec::new();
         let body = json!({"HostConfig": {"PidsLimit": limit}});
-        let copy = beside(&body, policy(Shares::ReadOnly), &mut told);
+        let copy = beside(&body, policy(Shares::ReadOnly), &mut notes);
         assert_eq!(copy["HostConfig"]["PidsLimit"], expected);
-        assert_eq!(told.len(), usize::from(limit != expected), "{told:?}");
+        assert_eq!(notes.len(), usize::from(limit != expected), "{notes:?}");
     }
 }

@@ -84,10 +84,10 @@ pub(super) fn writable(units: &[Unit]) -> Vec<Share> {
 }
 
 /// The flags as they can stand beside the original; what is done with what is shared is one rule for all engines.
-pub(super) fn beside(units: &[Unit], policy: Policy<'_>, told: &mut Vec<String>) -> Vec<Unit> {
+pub(super) fn beside(units: &[Unit], policy: Policy<'_>, notes: &mut Vec<String>) -> Vec<Unit> {
     let body = body_of(units);
-    let changed = shared::beside(&body, policy, told);
-    told.extend(reach::warned(&body));
+    let changed = shared::beside(&body, policy, notes);
+    notes.extend(reach::warned(&body));
     let mut left: Vec<Unit> = units
         .iter()
         .filter(|unit| {
@@ -232,17 +232,17 @@ mod tests {
             ("restart", "always"),
             ("cpus", "2"),
         ]);
-        let words = |shares: Shares, told: &mut Vec<String>| -> Vec<String> {
+        let words = |shares: Shares, notes: &mut Vec<String>| -> Vec<String> {
             let policy = Policy {
                 shares,
                 machine: &Fake,
                 copy: &|share| (share.source != "db").then_some(Copy::Overlay),
             };
-            let left = beside(&given, policy, told);
+            let left = beside(&given, policy, notes);
             left.iter().map(Unit::word).collect()
         };
-        let mut told = Vec::new();
-        let words_of_all = words(Shares::ReadOnly, &mut told);
+        let mut notes = Vec::new();
+        let words_of_all = words(Shares::ReadOnly, &mut notes);
         assert_eq!(
             words_of_all,
             [
@@ -256,7 +256,7 @@ mod tests {
                 "--publish=127.0.0.1::80/tcp",
             ]
         );
-        let all = told.join("\n");
+        let all = notes.join("\n");
         for word in [
             "/srv",
             "data",
@@ -273,8 +273,8 @@ mod tests {
             shared.contains(&"--volume=data:/data".to_owned()),
             "{shared:?}"
         );
-        let mut told = Vec::new();
-        let copied = words(Shares::Copied, &mut told);
+        let mut notes = Vec::new();
+        let copied = words(Shares::Copied, &mut notes);
         for word in [
             "--volume=/srv:/srv:O",
             "--volume=data:/data:O",
@@ -283,19 +283,19 @@ mod tests {
         ] {
             assert!(copied.contains(&word.to_owned()), "{word}: {copied:?}");
         }
-        assert!(told.join("\n").contains("a COPY of `data`"), "{told:?}");
+        assert!(notes.join("\n").contains("a COPY of `data`"), "{notes:?}");
     }
 
     /// The words that are left of these flags, and what is told.
     fn left(shares: Shares, all: &[(&str, &str)]) -> (Vec<String>, String) {
-        let mut told = Vec::new();
+        let mut notes = Vec::new();
         let policy = Policy {
             shares,
             machine: &Fake,
             copy: &|_| None,
         };
-        let left = beside(&units(all), policy, &mut told);
-        (left.iter().map(Unit::word).collect(), told.join("\n"))
+        let left = beside(&units(all), policy, &mut notes);
+        (left.iter().map(Unit::word).collect(), notes.join("\n"))
     }
 
     #[test]
@@ -313,7 +313,7 @@ mod tests {
             ("mount", "type=tmpfs,dst=/t"),
             ("volume", "/apps:/apps"),
         ];
-        let (words, told) = left(Shares::ReadOnly, &given);
+        let (words, notes) = left(Shares::ReadOnly, &given);
         assert_eq!(
             words,
             [
@@ -328,7 +328,7 @@ mod tests {
             ]
         );
         for word in ["`type=glob`", "mounted below `/deep`", "podman.sock"] {
-            assert!(told.contains(word), "{word}: {told}");
+            assert!(notes.contains(word), "{word}: {notes}");
         }
         let (words, _) = left(Shares::Shared, &given);
         for word in [
@@ -351,7 +351,7 @@ mod tests {
             ("expose", "80"),
             ("ipc", "container:db"),
         ];
-        let (words, told) = left(Shares::ReadOnly, &given);
+        let (words, notes) = left(Shares::ReadOnly, &given);
         assert_eq!(
             words,
             [
@@ -369,7 +369,7 @@ mod tests {
             "ports of the machine",
             "container `db`",
         ] {
-            assert!(told.contains(word), "{word}: {told}");
+            assert!(notes.contains(word), "{word}: {notes}");
         }
         assert!(would_answer(&units(&given), false).is_some());
         assert!(would_answer(&units(&[("network", "host")]), false).is_none());

@@ -70,7 +70,7 @@ pub(in crate::env::docker::own) fn nanoseconds(text: &str) -> Option<i64> {
 #[derive(Debug, Default)]
 pub(super) struct Flags {
     pub(super) words: Vec<String>,
-    pub(super) told: Vec<String>,
+    pub(super) notes: Vec<String>,
 }
 
 impl Flags {
@@ -260,7 +260,7 @@ impl Flags {
             self.word("--network", network);
         } else if let Some(mode) = service.get("network_mode").and_then(Value::as_str) {
             if mode.starts_with("service:") {
-                self.told.push(
+                self.notes.push(
                     "NOT carried: the network of another service; it has one of its own".to_owned(),
                 );
             } else {
@@ -275,11 +275,11 @@ impl Flags {
             if known["external"] == true && beside.is_none() {
                 self.word("--network", known["name"].as_str().unwrap_or(name));
             } else if known["external"] == true {
-                self.told.push(format!(
+                self.notes.push(format!(
                     "NOT carried: the network `{shown}`: what it depends on is on a network of its own"
                 ));
             } else if beside.is_none() {
-                self.told.push(format!(
+                self.notes.push(format!(
                     "NOT carried: the project's network `{shown}`: other services cannot be reached by their names, and the usual bridge stands in for it"
                 ));
             }
@@ -300,7 +300,7 @@ impl Flags {
             };
             match volume["type"].as_str() {
                 Some("bind" | "volume") if source.contains(':') || target.contains(':') => {
-                    self.told.push(format!(
+                    self.notes.push(format!(
                         "NOT carried: what is mounted at `{}`, whose path has a colon",
                         printable(&target)
                     ));
@@ -314,7 +314,7 @@ impl Flags {
                     let size = size.map_or_else(String::new, |size| format!(":size={size}"));
                     self.word("--tmpfs", &format!("{target}{size}"));
                 }
-                _ => self.told.push(format!(
+                _ => self.notes.push(format!(
                     "NOT carried: what is mounted at `{}`",
                     printable(&target)
                 )),
@@ -337,7 +337,7 @@ impl Flags {
                 Some(file) if !file.contains(':') => {
                     self.word("--volume", &format!("{}:{target}:ro", plain(file)));
                 }
-                _ => self.told.push(format!(
+                _ => self.notes.push(format!(
                     "NOT carried: the {} `{}`, which is no file",
                     kind.word,
                     printable(name)

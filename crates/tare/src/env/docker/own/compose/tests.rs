@@ -52,9 +52,9 @@ fn every_part_of_a_service_becomes_the_flag_of_the_same_meaning() {
     // A password is no argument of anybody's.
     assert!(!text.contains("hush"), "{text}");
     assert_eq!(variables, ["LOG_LEVEL=info", "PASSWORD=hush$"]);
-    let told = web.told.join("\n");
-    assert_says(&told, &["shop_default", "`credential_spec`"]);
-    assert_eq!(web.told.len(), 2, "{told}");
+    let notes = web.notes.join("\n");
+    assert_says(&notes, &["shop_default", "`credential_spec`"]);
+    assert_eq!(web.notes.len(), 2, "{notes}");
 }
 
 /// As the library of the plugin printed a file with profiles, `extends`, secrets, configurations, a section to build and
@@ -97,9 +97,9 @@ fn what_the_plugin_really_prints_is_carried_or_told() {
         variables,
         ["BASE=1", "FROM_FILE=2", "LOG_LEVEL=info", "PASSWORD=hush$"]
     );
-    let told = web.told.join("\n");
+    let notes = web.notes.join("\n");
     assert_says(
-        &told,
+        &notes,
         &[
             "shop_default",
             "secret `key`",
@@ -107,7 +107,7 @@ fn what_the_plugin_really_prints_is_carried_or_told() {
             "`post_start`",
         ],
     );
-    assert_eq!(web.told.len(), 4, "{told}");
+    assert_eq!(web.notes.len(), 4, "{notes}");
     // Behind a profile, built, in the network and with the volumes of another service.
     let (job, variables) = line(&config, "job", None).unwrap();
     assert_eq!(job.words.last().map(String::as_str), Some("shop-job"));
@@ -115,10 +115,10 @@ fn what_the_plugin_really_prints_is_carried_or_told() {
         (job.is_built, variables),
         (true, vec!["FROM_FILE=2".to_owned()])
     );
-    let told = job.told.join("\n");
+    let notes = job.notes.join("\n");
     assert!(
-        told.contains("network of another service") && told.contains("`volumes_from`"),
-        "{told}"
+        notes.contains("network of another service") && notes.contains("`volumes_from`"),
+        "{notes}"
     );
 }
 
@@ -198,10 +198,10 @@ fn a_network_with_what_it_depends_on_stands_for_those_of_the_project() {
     let text = web.words.join(" ");
     assert!(text.contains("--network tare-r1-services "), "{text}");
     assert_eq!(text.matches("--network").count(), 1, "{text}");
-    let told = web.told.join("\n");
+    let notes = web.notes.join("\n");
     assert!(
-        told.contains("`outer`") && !told.contains("shop_default"),
-        "{told}"
+        notes.contains("`outer`") && !notes.contains("shop_default"),
+        "{notes}"
     );
     // In the network of another service.
     let job = of("job", "container:tare-r1-service-web");
@@ -210,7 +210,7 @@ fn a_network_with_what_it_depends_on_stands_for_those_of_the_project() {
             .contains(&"container:tare-r1-service-web".to_owned()),
         "{job:?}"
     );
-    assert!(!job.told.join("").contains("network"), "{:?}", job.told);
+    assert!(!job.notes.join("").contains("network"), "{:?}", job.notes);
 }
 
 #[test]
