@@ -48,7 +48,7 @@ pub(crate) fn engine_facts(world: &World) -> Facts {
 }
 
 /// Why something cannot be had, and what is advised.
-pub(crate) fn absent(error: &EnvError) -> (&str, &str) {
+pub(crate) fn absent(error: EnvError) -> (String, String) {
     match error {
         EnvError::Absent {
             why,
@@ -311,7 +311,7 @@ fn what_the_engine_cannot_grant_is_refused_with_the_reason_and_leaves_nothing() 
         let Err(error) = environment.start(&world.cx(), StartMode::Resident) else {
             panic!("the engine gave what it does not have");
         };
-        let (why, fix) = absent(&error);
+        let (why, fix) = absent(error);
         assert!(
             why.contains("unable to apply caps") && why.contains(lacks),
             "{why}"
@@ -337,7 +337,7 @@ fn an_image_that_is_not_there_is_not_pulled() {
     let settings = Params::new().with("image", "tare-test.invalid/none:1");
     let mut environment = environment(&DOCKER, "arm", &settings);
     let error = environment.prepare(&world.cx()).unwrap_err();
-    let (why, fix) = absent(&error);
+    let (why, fix) = absent(error);
     assert!(why.contains("tare-test.invalid/none:1"), "{why}");
     assert_eq!(fix, "`docker pull tare-test.invalid/none:1`");
     environment.remove(&world.cx()).unwrap();

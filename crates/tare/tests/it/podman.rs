@@ -14,6 +14,7 @@ use tare_model::wire::Reply;
 use tare_model::{ArmId, Facts, Params, Reason, Value};
 
 use crate::contract::contract;
+use crate::docker::absent;
 use crate::talk::{LIMIT, assert_ends_with_its_agent, hello, inner_facts, trial};
 use crate::world::{World, note_skipped_contract, skip, wait_until};
 
@@ -164,16 +165,6 @@ fn monitors(run: &str) -> Vec<String> {
     commands
         .filter(|command| command.contains(&format!("tare-{run}-")))
         .collect()
-}
-
-fn absent(error: EnvError) -> (String, String) {
-    match error {
-        EnvError::Absent {
-            why,
-            fix: Some(fix),
-        } => (why, fix),
-        other => panic!("{other:?}"),
-    }
 }
 
 #[test]
