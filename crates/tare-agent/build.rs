@@ -14,7 +14,7 @@ fn main() {
         println!("cargo::rerun-if-changed={}", folder.display());
         collect(&folder, &mut files);
     }
-    for manifest in ["Cargo.toml", "../tare-model/Cargo.toml"] {
+    for manifest in ["Cargo.toml", "no-unwinding.ld", "../tare-model/Cargo.toml"] {
         let manifest = root.join(manifest);
         println!("cargo::rerun-if-changed={}", manifest.display());
         files.push(manifest);
@@ -33,6 +33,15 @@ fn main() {
         variable("OPT_LEVEL"),
         variable("TARGET"),
     );
+    // The static file of an optimised build. Elsewhere a panic unwinds (tests), or another linker is at work.
+    if variable("PROFILE") == "release" && variable("CARGO_CFG_TARGET_ENV") == "musl" {
+        let script = root.join("no-unwinding.ld");
+        // Rust's own linker, where it stands in for a foreign one, takes options as they are; a C compiler passes them on.
+        let is_direct = variable("CARGO_ENCODED_RUSTFLAGS").contains("linker=rust-lld");
+        let passed_on = if is_direct { "" } else { "-Wl," };
+        println!("cargo::rustc-link-arg-bins={passed_on}--no-eh-frame-hdr");
+        println!("cargo::rustc-link-arg-bins=-T{}", script.display());
+    }
 }
 
 /// Every file below `folder`.
