@@ -7,7 +7,10 @@ use super::{Exit, Failed, output};
 use crate::report;
 
 /// Prints the plan, and gives back what was made to find it out.
-pub(super) fn printed(session: Session, lines: Result<Vec<String>, Failed>) -> Result<Exit, Failed> {
+pub(super) fn printed(
+    session: Session,
+    lines: Result<Vec<String>, Failed>,
+) -> Result<Exit, Failed> {
     let left = session.end_beside();
     let lines = match lines {
         Ok(lines) => lines,
@@ -29,8 +32,12 @@ pub(super) fn printed(session: Session, lines: Result<Vec<String>, Failed>) -> R
 }
 
 fn shown(lines: &[String]) -> String {
-    let lines = lines.iter().map(|line| format!("{}\n", output::printable(line)));
-    lines.chain(["dry run: nothing was measured\n".to_owned()]).collect()
+    let lines = lines
+        .iter()
+        .map(|line| format!("{}\n", output::printable(line)));
+    lines
+        .chain(["dry run: nothing was measured\n".to_owned()])
+        .collect()
 }
 
 /// What `tare why` would do with a command of the host in an environment.

@@ -118,7 +118,9 @@ impl Why {
         {
             return Err(Failed::new(
                 Exit::Usage,
-                format!("`{flag}` is for a line or a container of your own, and none is asked about"),
+                format!(
+                    "`{flag}` is for a line or a container of your own, and none is asked about"
+                ),
             )
             .hint("`tare why -- docker run …`, or `--like CONTAINER`"));
         }
@@ -324,7 +326,9 @@ impl Why {
         progress: &Progress,
     ) -> Result<Vec<String>, Failed> {
         if let Some(subject) = self.subject(driver.as_deref(), settings) {
-            return self.question(subject, settings, metric, pick).plan(session, progress);
+            return self
+                .question(subject, settings, metric, pick)
+                .plan(session, progress);
         }
         let driver = match driver {
             Some(driver) => driver,

@@ -110,8 +110,17 @@ mod tests {
 
     #[test]
     fn only_files_open_for_writing_are_held() {
-        for (flags, is) in [("0100000", false), ("0100001", true), ("02", true), ("x", false)] {
-            assert_eq!(is_writing(&format!("pos:\t0\nflags:\t{flags}\n")), is, "{flags}");
+        for (flags, is) in [
+            ("0100000", false),
+            ("0100001", true),
+            ("02", true),
+            ("x", false),
+        ] {
+            assert_eq!(
+                is_writing(&format!("pos:\t0\nflags:\t{flags}\n")),
+                is,
+                "{flags}"
+            );
         }
     }
 

@@ -6,8 +6,8 @@ use clap::Args;
 use super::super::{Exit, Failed, output};
 use super::Question;
 use crate::cx::{Context, holders};
-use crate::env::own::{Consent, Difference, Own, Source, protect};
 use crate::env;
+use crate::env::own::{Consent, Difference, Own, Source, protect};
 use crate::report;
 use crate::why::observed::Inside;
 use tare_model::command::Tie;
@@ -108,7 +108,8 @@ pub(super) fn without_idle_network(own: &mut Own, inside: &Inside) {
     if !has_socket && own.differences.iter().any(is_network) {
         own.differences.retain(|it| !is_network(it));
         own.notes.push(
-            "not tried: the container's own network, because the command opened no socket".to_owned(),
+            "not tried: the container's own network, because the command opened no socket"
+                .to_owned(),
         );
     }
 }
@@ -145,8 +146,15 @@ fn reached(question: &Question<'_>, own: &Own) -> Vec<String> {
         all.push("this machine's own network and every service on it".to_owned());
     }
     if own.is_written {
-        let paths: Vec<String> = own.writable.iter().map(|it| it.display().to_string()).collect();
-        all.push(format!("for writing: {}", output::printable(&paths.join(", "))));
+        let paths: Vec<String> = own
+            .writable
+            .iter()
+            .map(|it| it.display().to_string())
+            .collect();
+        all.push(format!(
+            "for writing: {}",
+            output::printable(&paths.join(", "))
+        ));
     }
     if all.is_empty() {
         all.push("nothing that `docker run` of the same image without your networks and volumes would not; your volumes read-only or as copies".to_owned());
@@ -177,7 +185,9 @@ pub(super) fn plan(question: &Question<'_>, own: &Own, command: &str, run: &str)
     };
     let bare = match &own.not_bare {
         Some(why) => format!("no ({why})"),
-        None if own.inside.is_some() => "no (a running container has more than its image)".to_owned(),
+        None if own.inside.is_some() => {
+            "no (a running container has more than its image)".to_owned()
+        }
         None => format!(
             "yes, with {}",
             match own.bare.text("network") {

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use tare_model::{Params, Value};
 use tare_model::launch::Bind;
+use tare_model::{Params, Value};
 
 use super::super::EnvError;
 use super::super::mechanism::Kind;
@@ -73,7 +73,10 @@ fn bare(kept: &Params) -> Params {
     let off = off.fold(Params::new(), |settings, (name, set)| {
         settings.with(name, *set)
     });
-    let kept = kept.0.iter().map(|(name, value)| (name.as_str(), value.clone()));
+    let kept = kept
+        .0
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.clone()));
     std::iter::once(("network", Value::Text("none".to_owned())))
         .chain(kept)
         .fold(off, |settings, (name, value)| settings.with(name, value))

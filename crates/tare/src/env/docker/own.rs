@@ -19,9 +19,9 @@ use crate::env::EnvError;
 use crate::env::image::packed;
 use crate::env::own::command::Started;
 use crate::env::own::like::Like;
-use crate::env::own::reach;
-use crate::env::own::protect;
 use crate::env::own::machine::writable;
+use crate::env::own::protect;
+use crate::env::own::reach;
 use crate::env::own::{
     self as env_own, Consent, INSIDE, LIKE, Own, Retold, Shares, Source, Taken, Wish,
 };

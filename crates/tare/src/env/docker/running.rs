@@ -74,7 +74,12 @@ pub(super) fn writers(api: &Api, path: &Path) -> Vec<String> {
             writes_to(Path::new(&source), mount.rw == Some(true), path)
         });
         let name = found.name?;
-        writes.then(|| format!("the container `{}`", printable(name.trim_start_matches('/'))))
+        writes.then(|| {
+            format!(
+                "the container `{}`",
+                printable(name.trim_start_matches('/'))
+            )
+        })
     });
     names.collect()
 }

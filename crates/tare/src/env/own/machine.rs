@@ -61,7 +61,9 @@ pub(in crate::env) trait Machine {
     /// Whether a share is itself a socket or a named pipe of this machine.
     fn is_socket(&self, share: &Share) -> bool {
         let path = Path::new(&share.source);
-        self.is_here() && share.is_folder() && files::talks(&files::canonical(path).unwrap_or_default())
+        self.is_here()
+            && share.is_folder()
+            && files::talks(&files::canonical(path).unwrap_or_default())
     }
 
     /// Whether a device of this machine is a disk, or a folder with one in it.

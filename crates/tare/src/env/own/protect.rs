@@ -5,8 +5,8 @@
 //! What it cannot see: what an image's own user is there for; a plain container has the same.
 
 use serde_json::Value;
-use tare_model::{Params, Value as Setting};
 use tare_model::launch::DOCKER_CAPABILITIES;
+use tare_model::{Params, Value as Setting};
 
 use super::{Consent, Difference, Own};
 use crate::env::EnvError;
@@ -91,7 +91,10 @@ pub(in crate::env) fn guard(
         .sort_by(|a, b| b.likelihood.total_cmp(&a.likelihood));
     let is_hosts = body["HostConfig"]["NetworkMode"] == "host";
     if !consent.host_network {
-        let engines = own.differences.iter().position(|it| it.id == ENGINES_NETWORK);
+        let engines = own
+            .differences
+            .iter()
+            .position(|it| it.id == ENGINES_NETWORK);
         if let Some(network) = engines.map(|place| own.differences.remove(place)) {
             own.notes.push(format!(
                 "not tried: {}, because the command would reach this machine's own services (`--host-network-ok` lets it)",
@@ -236,7 +239,11 @@ mod tests {
         assert_eq!(left(&own), "cpus memory");
         assert_eq!(own.untried, ["engine.network"]);
         let notes = own.notes.join("\n");
-        for word in ["`--loosen user`", "`--loosen no-new-privileges`", "`--host-network-ok`"] {
+        for word in [
+            "`--loosen user`",
+            "`--loosen no-new-privileges`",
+            "`--host-network-ok`",
+        ] {
             assert!(notes.contains(word), "{word}: {notes}");
         }
         let loosen = ["no-new-privileges".to_owned(), "user".to_owned()];
@@ -265,7 +272,12 @@ mod tests {
         let of = |without: &str| removable(&words(without), &words("user engine.network"));
         assert_eq!(of("cpus memory").unwrap(), words("cpus memory"));
         assert_eq!(of("user? cpus?").unwrap(), words("cpus?"));
-        assert!(of("user cpus").unwrap_err().to_string().contains("--loosen user"));
+        assert!(
+            of("user cpus")
+                .unwrap_err()
+                .to_string()
+                .contains("--loosen user")
+        );
         let error = of("engine.network?").unwrap_err();
         assert!(error.to_string().contains("--host-network-ok"), "{error}");
     }
@@ -308,7 +320,12 @@ mod tests {
 
     #[test]
     fn a_bare_process_keeps_what_it_can_or_is_none() {
-        let ids = ["cap-drop", "network", "pids-limit", "security-opt.no-new-privileges"];
+        let ids = [
+            "cap-drop",
+            "network",
+            "pids-limit",
+            "security-opt.no-new-privileges",
+        ];
         let mut own = of(&ids);
         guard(&mut own, &body(), Consent::default()).unwrap();
         assert_eq!(own.not_bare, None);
@@ -316,7 +333,10 @@ mod tests {
         let caps = own.bare.words("caps");
         assert!(caps.iter().any(|it| it == "CHOWN"), "{caps:?}");
         assert!(!caps.iter().any(|it| it == "NET_RAW"), "{caps:?}");
-        assert_eq!(own.bare.value("pids").map(ToString::to_string).as_deref(), Some("69"));
+        assert_eq!(
+            own.bare.value("pids").map(ToString::to_string).as_deref(),
+            Some("69")
+        );
         let mut own = of(&["user"]);
         guard(&mut own, &body(), Consent::default()).unwrap();
         assert!(own.not_bare.unwrap().contains("`--user`"));

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use self::kept::{Below, Fate, Kept, Shown};
 use super::machine::Machine;
+use super::protect::OUR_PROCESSES;
 use super::share::{Share, shares};
 use super::sockets::may_hold_sockets;
-use super::protect::OUR_PROCESSES;
 use super::{Retold, Shares, reach};
 use crate::env::text::printable;
 

@@ -505,7 +505,12 @@ impl Podman {
 
 /// The running containers that write to a path.
 pub(super) fn writers(cx: &Context<'_>, caller: &Caller, path: &Path) -> Vec<String> {
-    let running = caller.ask(cx, "list containers", &["ps", "--format=json"], CONTROL_LIMIT);
+    let running = caller.ask(
+        cx,
+        "list containers",
+        &["ps", "--format=json"],
+        CONTROL_LIMIT,
+    );
     let running = running.ok().and_then(|found| found.as_array().cloned());
     let writes = |mount: &Json| {
         let source = Path::new(mount["Source"].as_str().unwrap_or_default());
@@ -515,7 +520,9 @@ pub(super) fn writers(cx: &Context<'_>, caller: &Caller, path: &Path) -> Vec<Str
         let name = found["Names"][0].as_str().or(found["Id"].as_str())?;
         let found = inspected(cx, caller, name).ok()?;
         let mut mounts = found["Mounts"].as_array()?.iter();
-        mounts.any(writes).then(|| format!("the container `{}` of podman", printable(name)))
+        mounts
+            .any(writes)
+            .then(|| format!("the container `{}` of podman", printable(name)))
     });
     names.collect()
 }

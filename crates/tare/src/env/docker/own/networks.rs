@@ -60,7 +60,9 @@ fn like(api: &Api, name: &str) -> Result<Like, EnvError> {
             ..Like::default()
         });
     }
-    let request = api.client.inspect_network(name, None::<InspectNetworkOptions>);
+    let request = api
+        .client
+        .inspect_network(name, None::<InspectNetworkOptions>);
     let found = match api.attempt(CONTROL_LIMIT, request) {
         Err(error) if is_missing(&error) => {
             return Err(EnvError::Absent {
@@ -68,7 +70,9 @@ fn like(api: &Api, name: &str) -> Result<Like, EnvError> {
                 fix: Some("`docker network ls` lists them".into()),
             });
         }
-        found => found.map_err(|error| api.explain("inspect the network", CONTROL_LIMIT, &error))?,
+        found => {
+            found.map_err(|error| api.explain("inspect the network", CONTROL_LIMIT, &error))?
+        }
     };
     let mut options = found.options.unwrap_or_default();
     Ok(Like {
@@ -117,7 +121,9 @@ pub(super) fn isolate(
 
 fn words(names: &BTreeSet<String>, links: &[String]) -> Vec<String> {
     let names = names.iter().map(|name| match name.split_once(':') {
-        Some(("container", other)) => format!("the network of the container `{}`", printable(other)),
+        Some(("container", other)) => {
+            format!("the network of the container `{}`", printable(other))
+        }
         _ => format!("the network `{}`", printable(name)),
     });
     let links = links.iter().map(|link| {
@@ -151,9 +157,16 @@ mod tests {
         for mode in NOT_THE_USERS {
             assert_eq!(of(mode, Value::Null, Value::Null), "");
         }
-        assert_eq!(of("mine", json!({"mine": {}}), Value::Null), "the network `mine`");
         assert_eq!(
-            of("bridge", json!({"bridge": {}, "two": {}}), json!(["db:store"])),
+            of("mine", json!({"mine": {}}), Value::Null),
+            "the network `mine`"
+        );
+        assert_eq!(
+            of(
+                "bridge",
+                json!({"bridge": {}, "two": {}}),
+                json!(["db:store"])
+            ),
             "the network `two`, `--link db`"
         );
         let others = of("container:web", Value::Null, Value::Null);

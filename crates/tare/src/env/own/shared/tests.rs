@@ -340,7 +340,10 @@ fn sockets_and_pipes_are_covered_until_they_are_joined() {
     for shares in [Shares::ReadOnly, Shares::Shared] {
         let (shown_to_it, notes) = shown(Fake::default(), shares, &host);
         let text = shown_to_it.to_string();
-        assert!(text.contains("/a/fifo") && text.contains("/a/run/app.sock"), "{text}");
+        assert!(
+            text.contains("/a/fifo") && text.contains("/a/run/app.sock"),
+            "{text}"
+        );
         assert!(!text.contains("/crowd") && !text.contains(":/s"), "{text}");
         assert!(notes.contains("`--join-networks` shows them"), "{notes}");
     }

@@ -22,7 +22,10 @@ fn named(units: &[Unit]) -> Vec<String> {
         .filter_map(|text| {
             let (name, rest) = text.split_once(':').unwrap_or((text, ""));
             if name == "container" {
-                return Some(format!("the network of the container `{}`", printable(rest)));
+                return Some(format!(
+                    "the network of the container `{}`",
+                    printable(rest)
+                ));
             }
             let is_users = !NOT_THE_USERS.contains(&name) && !name.contains('=');
             is_users.then(|| format!("the network `{}`", printable(name)))
@@ -59,7 +62,13 @@ pub(super) fn isolate(
         arguments.push("--internal");
     }
     arguments.push(&name);
-    caller.call(cx, "create a network for the copies", &arguments, &[], CONTROL_LIMIT)?;
+    caller.call(
+        cx,
+        "create a network for the copies",
+        &arguments,
+        &[],
+        CONTROL_LIMIT,
+    )?;
     units.retain(|unit| !matches!(unit.flag.as_str(), "network" | "net"));
     units.push(Unit::new("network", name));
     Ok(names)
@@ -72,7 +81,10 @@ mod tests {
     #[test]
     fn networks_of_the_user_are_told_from_podmans() {
         let of = |texts: &[&str]| {
-            let units: Vec<Unit> = texts.iter().map(|text| Unit::new("network", *text)).collect();
+            let units: Vec<Unit> = texts
+                .iter()
+                .map(|text| Unit::new("network", *text))
+                .collect();
             named(&units).join(", ")
         };
         assert_eq!(of(&["none"]), "");
