@@ -20,6 +20,7 @@ mod completions;
 mod doctor;
 #[cfg(test)]
 mod documented;
+mod dry_run;
 mod home;
 mod kept_readings;
 mod list;

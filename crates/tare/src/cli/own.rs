@@ -1,6 +1,7 @@
 //! `tare why` about a container of the user's own: taken as it is, compared, and searched for what makes it slow.
 
 mod baselines;
+mod reach;
 
 use std::path::Path;
 
@@ -8,11 +9,12 @@ use tare_model::Params;
 use tare_model::command::Pick;
 
 use self::baselines::{Seen, seen};
+pub(super) use self::reach::ReachFlags;
 use super::rounds::{Measured, Runner};
 use super::session::Session;
 use super::{Exit, Failed, output};
 use crate::cx::Observer;
-use crate::env::own::{Own, Shares, Source, Taken, WHICH, Wish};
+use crate::env::own::{Consent, Own, Shares, Source, Taken, WHICH, Wish};
 use crate::env::{self, Driver, EnvError};
 use crate::report;
 use crate::why::observed::Inside;
@@ -28,6 +30,7 @@ pub(super) struct Subject<'a> {
     pub(super) shares: Shares,
     pub(super) with_dependencies: bool,
     pub(super) context: Option<&'a str>,
+    pub(super) consent: Consent<'a>,
 }
 
 impl<'a> Subject<'a> {
@@ -38,6 +41,7 @@ impl<'a> Subject<'a> {
             shares: self.shares,
             with_dependencies: self.with_dependencies,
             context: self.context,
+            consent: self.consent,
         }
     }
 
@@ -81,6 +85,10 @@ impl<'a> Subject<'a> {
             own.notes
                 .retain(|notes| Some(notes) != line.before.as_ref());
             own.notes.push(line.now);
+        }
+        for line in reach::torn(cx, own) {
+            output::tell(&line);
+            own.notes.push(line);
         }
         seen(cx, (found, &wish), ask, own)
     }
@@ -128,6 +136,18 @@ pub(super) struct Question<'a> {
 }
 
 impl Question<'_> {
+    /// What would be done, a line each, without running anything of the user's.
+    pub(super) fn plan(
+        &self,
+        session: &Session,
+        observer: &dyn Observer,
+    ) -> Result<Vec<String>, Failed> {
+        let (own, ask) = self.taken(&session.context(observer))?;
+        let command = report::command_line(&ask.call.argv);
+        let run = session.run().as_str();
+        Ok(reach::plan(self, &own, &command, run))
+    }
+
     /// Takes the container and looks at the command in it and in what it is compared with.
     pub(super) fn ask(
         self,
@@ -135,6 +155,28 @@ impl Question<'_> {
         observer: &dyn Observer,
     ) -> Result<(Ask, First), Failed> {
         let cx = session.context(observer);
+        let found = env::find(self.subject.driver).expect("the name was looked up before");
+        let (mut own, mut ask) = self.taken(&cx)?;
+        for line in &own.notes {
+            output::tell(line);
+        }
+        let command = report::command_line(&ask.call.argv);
+        output::tell(&reach::announced(&self, &own, &command));
+        let (inside, (asks, first)) = self.subject.looked(&cx, found, &mut ask, &mut own)?;
+        let mut lines = vec![baseline::describe(&asks)];
+        lines.extend(own.notes.iter().cloned());
+        output::tell(&lines[0]);
+        ask.carried = lines;
+        ask.own = Some(asks.clone());
+        output::tell(&at_first_look(&asks, &first, &inside));
+        for remark in &first.remarks {
+            output::tell(&format!("note: {}", output::printable(remark)));
+        }
+        Ok((ask, first))
+    }
+
+    /// Takes the container, and runs nothing of it yet.
+    fn taken(&self, cx: &crate::cx::Context<'_>) -> Result<(Own, Ask), Failed> {
         let Subject { driver, source, .. } = self.subject;
         let found = env::find(driver).expect("the name was looked up before");
         let is_other = |name: &&String| !WHICH.contains(&name.as_str());
@@ -148,8 +190,8 @@ impl Question<'_> {
             )
             .hint("change the `docker run` line, or ask about an environment with `--env docker --set …`"));
         }
-        let own = found
-            .take(&cx, &self.subject.wish(cx.scratch))
+        let mut own = found
+            .take(cx, &self.subject.wish(cx.scratch))
             .map_err(|source| {
                 if cx.cancel.is_requested() {
                     return Trouble::Cancelled.into();
@@ -161,7 +203,7 @@ impl Question<'_> {
             Source::Line(_) => &[],
             _ => self.command,
         };
-        let mut own = own;
+        reach::alone(cx, &own)?;
         if command.is_empty() {
             may_run_twice(&own, self.subject.shares)?;
         } else {
@@ -177,7 +219,7 @@ impl Question<'_> {
         }
         let mut typed = vec![own.name.clone()];
         typed.extend(call.argv.clone());
-        let mut ask = Ask {
+        let ask = Ask {
             command: typed,
             driver: driver.to_owned(),
             settings: own.inside.as_ref().unwrap_or(&own.settings).clone(),
@@ -186,27 +228,14 @@ impl Question<'_> {
             budget_ns: self.budget_ns,
             seed: self.seed,
             call: tare_model::CommandCall {
-                pick: self.pick,
+                pick: self.pick.clone(),
                 ..call
             },
             carried: Vec::new(),
             instead: Vec::new(),
             own: None,
         };
-        for line in &own.notes {
-            output::tell(line);
-        }
-        let (inside, (asks, first)) = self.subject.looked(&cx, found, &mut ask, &mut own)?;
-        let mut lines = vec![baseline::describe(&asks)];
-        lines.extend(own.notes.iter().cloned());
-        output::tell(&lines[0]);
-        ask.carried = lines;
-        ask.own = Some(asks.clone());
-        output::tell(&at_first_look(&asks, &first, &inside));
-        for remark in &first.remarks {
-            output::tell(&format!("note: {}", output::printable(remark)));
-        }
-        Ok((ask, first))
+        Ok((own, ask))
     }
 }
 
@@ -242,7 +271,7 @@ fn tells_read_only(said: &str) -> bool {
 }
 
 /// The words for a command that does not work in its own container: there is no host to compare with.
-fn alone(trouble: Trouble) -> Failed {
+fn alone(trouble: Trouble, own: &Own) -> Failed {
     let may_have_left = trouble.may_have_left();
     let failed = match &trouble {
         Trouble::FailsInside { how, said, .. } => {
@@ -253,7 +282,7 @@ fn alone(trouble: Trouble) -> Failed {
                 Exit::Finding,
                 format!("the command fails in a copy of the container: it {how}{said}"),
             )
-            .maybe(hint.or_else(|| trouble.hint()))
+            .maybe(hint.or_else(|| reach::networks_hint(own)).or_else(|| trouble.hint()))
         }
         Trouble::TooLong { limit_s, .. } => Failed::new(
             Exit::Finding,

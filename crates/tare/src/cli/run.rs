@@ -14,7 +14,7 @@ use super::home::Place;
 use super::progress::{self, Progress};
 use super::proof::{self, Proof};
 use super::session::{self, Session, host_facts};
-use super::{Exit, Failed, output, recount, trusted};
+use super::{Exit, Failed, dry_run, output, recount, trusted};
 use crate::analyze::PrecisionRule;
 use crate::config::{self, Adjustments, given, units};
 use crate::cx::{begun, files};
@@ -83,6 +83,9 @@ pub(crate) struct Run {
     /// Measure the study of a bundle here, in the same order, and set its costs beside those of the bundle.
     #[arg(long, value_name = "BUNDLE", group = "stored", conflicts_with_all = ["study", "env", "settings", "workload", "instances", "spread", "precision", "blocks", "seed", "allow_different_tools"])]
     again: Option<PathBuf>,
+    /// Print what would be measured, how often at most and what it reaches, and run nothing.
+    #[arg(long, conflicts_with = "stored")]
+    dry_run: bool,
     /// Go on with a run that was not begun here, or repeat one: its study is a program, and this runs it.
     #[arg(long, requires = "stored")]
     trust: bool,
@@ -180,6 +183,10 @@ impl Run {
         }
         for arm in study.iter().flat_map(|study| &study.arms) {
             session::tell_old_words(&arm.driver, &arm.settings);
+        }
+        if let (true, Some(study)) = (self.dry_run, &study) {
+            output::text(&dry_run::of_study(study))?;
+            return Ok(Exit::Done);
         }
         let mut store = Store::open(&place.store_file()?)?;
         let resumed = match &self.resume {

@@ -11,7 +11,7 @@ use super::progress::Progress;
 use super::rounds::{Ending, Measured, Runner};
 use super::run::RUNNING;
 use super::session::{self, Session};
-use super::{Exit, Failed, output, own};
+use super::{Exit, Failed, dry_run, output, own};
 use crate::config::{given, units};
 use crate::cx::files;
 use crate::cx::stdin::{self, Input};
@@ -82,6 +82,11 @@ pub(crate) struct Why {
     /// Let the command write to the volumes and folders of your container, which are read-only otherwise.
     #[arg(long)]
     share_writable: bool,
+    #[command(flatten)]
+    reach: own::ReachFlags,
+    /// Print what would be run, how often at most, what it reaches and what it would leave, and run nothing.
+    #[arg(long)]
+    dry_run: bool,
     /// Seed of the order; drawn, and told, where none is given.
     #[arg(long)]
     seed: Option<u64>,
@@ -108,6 +113,17 @@ impl Why {
             )
             .hint("`tare why --apply-check -- docker run …`, or `--like CONTAINER`"));
         }
+        if let Some(flag) = self.reach.given()
+            && self.subject(named.as_deref(), &settings).is_none()
+        {
+            return Err(Failed::new(
+                Exit::Usage,
+                format!(
+                    "`{flag}` is for a line or a container of your own, and none is asked about"
+                ),
+            )
+            .hint("`tare why -- docker run …`, or `--like CONTAINER`"));
+        }
         let (metric, pick) = self.metric()?;
         let mut store = Store::open(&place.store_file()?)?;
         let mut session = Session::begin(place, None)?;
@@ -129,6 +145,11 @@ impl Why {
         // To take it, containers are made that no arm removes.
         if let Some(subject) = self.subject(named.as_deref(), &settings) {
             session.starts_beside(subject.driver);
+        }
+        if self.dry_run {
+            let lines = self.planned(driver, &settings, (metric, pick), &session, &progress);
+            progress.finish();
+            return dry_run::printed(session, lines);
         }
         let result = self
             .ask(driver, &settings, metric, pick, &session, &progress)
@@ -291,7 +312,47 @@ impl Why {
             },
             with_dependencies: self.with_dependencies,
             context: own_env::WHICH.iter().find_map(|name| settings.text(name)),
+            consent: self.reach.consent(),
         })
+    }
+
+    /// What would be done, a line each.
+    fn planned(
+        &self,
+        driver: Option<String>,
+        settings: &Params,
+        (metric, pick): (&'static str, Option<Pick>),
+        session: &Session,
+        progress: &Progress,
+    ) -> Result<Vec<String>, Failed> {
+        if let Some(subject) = self.subject(driver.as_deref(), settings) {
+            return self
+                .question(subject, settings, metric, pick)
+                .plan(session, progress);
+        }
+        let driver = match driver {
+            Some(driver) => driver,
+            None => usual(&session.context(progress))?,
+        };
+        Ok(dry_run::of_command(&self.command, &driver, self.budget))
+    }
+
+    fn question<'a>(
+        &'a self,
+        subject: own::Subject<'a>,
+        settings: &'a Params,
+        metric: &'static str,
+        pick: Option<Pick>,
+    ) -> own::Question<'a> {
+        own::Question {
+            subject,
+            command: &self.command,
+            settings,
+            metric,
+            pick,
+            budget_ns: self.budget,
+            seed: self.seed.unwrap_or_else(crate::cx::drawn_seed),
+        }
     }
 
     /// What is asked: about a container of the user's own, or about an environment. Carries the command and looks at it
@@ -306,15 +367,7 @@ impl Why {
         progress: &Progress,
     ) -> Result<(Ask, First), Failed> {
         if let Some(subject) = self.subject(driver.as_deref(), settings) {
-            let question = own::Question {
-                subject,
-                command: &self.command,
-                settings,
-                metric,
-                pick,
-                budget_ns: self.budget,
-                seed: self.seed.unwrap_or_else(crate::cx::drawn_seed),
-            };
+            let question = self.question(subject, settings, metric, pick);
             return question.ask(session, progress);
         }
         let cx = session.context(progress);

@@ -17,6 +17,7 @@ mod own;
 mod own;
 mod plain;
 mod taken;
+mod talking;
 #[cfg(unix)]
 mod tree;
 mod unpacked;
@@ -27,6 +28,7 @@ pub use own::{
 };
 pub use plain::{head, read_plain};
 pub use taken::taken_bytes;
+pub use talking::{Talking, talking_below, talks};
 pub use unpacked::unpack;
 
 /// What could not be done with which path.

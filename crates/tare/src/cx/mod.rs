@@ -19,6 +19,7 @@ pub mod clock;
 pub mod exec;
 pub mod files;
 pub mod fonts;
+pub mod holders;
 pub mod loopback;
 pub mod observer;
 pub mod owner;

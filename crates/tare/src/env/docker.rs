@@ -9,7 +9,7 @@
 //! What it cannot see: what the engine's machine does besides; with Docker Desktop or a remote engine that
 //! machine is not this one.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tare_model::launch::DockerRelease;
@@ -310,6 +310,11 @@ impl Driver for Docker {
     fn has_container(&self, cx: &Context<'_>, name: &str) -> bool {
         let engine = self.identify(cx, DETECT_LIMIT);
         engine.is_ok_and(|(api, _)| running::looked_up(&api, name).is_ok())
+    }
+
+    fn writers(&self, cx: &Context<'_>, path: &Path) -> Vec<String> {
+        let engine = self.identify(cx, DETECT_LIMIT);
+        engine.map_or_else(|_| Vec::new(), |(api, _)| running::writers(&api, path))
     }
 
     fn take(&self, cx: &Context<'_>, wish: &Wish<'_>) -> Result<Own, EnvError> {

@@ -5,6 +5,7 @@
 //! Adding one is a file here and a word in [`DRIVERS`]; a test fails if a file is not registered.
 
 use std::net::IpAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use tare_model::wire::{Reply, Request};
@@ -154,6 +155,10 @@ pub trait Driver: Sync {
     /// Whether its engine has a container of this name.
     fn has_container(&self, _cx: &Context<'_>, _name: &str) -> bool {
         false
+    }
+    /// The running containers of its engine that write to a path of the engine's machine, above it or below it.
+    fn writers(&self, _cx: &Context<'_>, _path: &Path) -> Vec<String> {
+        Vec::new()
     }
     /// Takes something of the user's own, so that arms can be like it; nothing of the user's is touched.
     ///

@@ -7,7 +7,7 @@
 //! This file is no driver; drivers use it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -23,6 +23,7 @@ pub(in crate::env) mod command;
 pub(in crate::env) mod fields;
 pub(in crate::env) mod like;
 pub(in crate::env) mod machine;
+pub mod protect;
 pub(in crate::env) mod reach;
 pub(in crate::env) mod share;
 pub(in crate::env) mod shared;
@@ -85,6 +86,19 @@ pub struct Wish<'a> {
     pub with_dependencies: bool,
     /// Which engine, where several are known by names, or whose it is.
     pub context: Option<&'a str>,
+    /// What may be reached that a copy does not reach by itself.
+    pub consent: Consent<'a>,
+}
+
+/// What the arms of a question may reach beyond their own files, on demand only.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Consent<'a> {
+    /// The machine's own network, where the container has another one.
+    pub host_network: bool,
+    /// The networks, sockets and named pipes of the user's that the container has.
+    pub join_networks: bool,
+    /// The protections that are removed like other differences, by name, or `all`.
+    pub loosen: &'a [String],
 }
 
 /// How something was taken, and the settings of an arm that is like it.
@@ -118,6 +132,29 @@ pub struct Own {
     pub inside: Option<Params>,
     /// Why a copy is not to run the container's own command, if it is not.
     pub answers: Option<String>,
+    /// The differences that stay in every arm, because they protect the user.
+    pub kept: Vec<Difference>,
+    /// The names of differences that are not tried without consent.
+    pub untried: Vec<String>,
+    /// The settings of a bare process that keep what protects the user.
+    pub bare: Params,
+    /// Why there is no bare process to compare with, if there is none.
+    pub not_bare: Option<String>,
+    /// The networks of the user's that no copy joins, in words.
+    pub networks: Vec<String>,
+    /// What of the user's the container could write to, by its place on the engine's machine.
+    pub writable: Vec<PathBuf>,
+    /// Whether its copies write to that.
+    pub is_written: bool,
+    /// Whether the engine's machine is another one.
+    pub is_elsewhere: bool,
+}
+
+/// What is said of a network of the user's that no copy joins.
+pub(in crate::env) fn not_joined(network: &str) -> String {
+    format!(
+        "the copies are on a network of the run's own, without {network} and what is on it; `--join-networks` lets every run act on that"
+    )
 }
 
 /// Adds to a change of the command what an arm leaves out of it that does without these differences; `of_command` says

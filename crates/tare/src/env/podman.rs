@@ -83,6 +83,11 @@ impl Driver for Podman {
         caller.is_ok_and(|caller| own::has(cx, &caller, name))
     }
 
+    fn writers(&self, cx: &Context<'_>, path: &std::path::Path) -> Vec<String> {
+        let caller = self.caller(cx, &Settings::default());
+        caller.map_or_else(|_| Vec::new(), |caller| own::writers(cx, &caller, path))
+    }
+
     fn take(
         &self,
         cx: &Context<'_>,

@@ -73,6 +73,8 @@ mod own_engines;
 #[cfg(target_os = "linux")]
 mod own_mounts;
 #[cfg(target_os = "linux")]
+mod own_reach;
+#[cfg(target_os = "linux")]
 mod own_records;
 #[cfg(target_os = "linux")]
 mod own_ways;

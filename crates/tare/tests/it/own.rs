@@ -156,6 +156,7 @@ pub(crate) fn wish<'a>(world: &'a World, source: Source<'a>) -> Wish<'a> {
         shares: Shares::ReadOnly,
         with_dependencies: false,
         context: None,
+        consent: tare::env::own::Consent::default(),
     }
 }
 

@@ -26,7 +26,7 @@ fn with_programs(product: &Product, scripts: &[(&str, &str)]) -> String {
 }
 
 /// A `docker` that answers `compose` with a script of its own and is the real one otherwise; the search path.
-fn docker_with_compose(product: &Product, compose: &str) -> String {
+pub(crate) fn docker_with_compose(product: &Product, compose: &str) -> String {
     let real = which_docker();
     let log = product.folder().join("asked");
     let script = format!(

@@ -65,6 +65,7 @@ fn taken(removal: u16) -> (EnvError, bool, bool) {
         shares: Shares::ReadOnly,
         with_dependencies: false,
         context: None,
+        consent: tare::env::own::Consent::default(),
     };
     let error = driver.take(&world.cx(), &wish).unwrap_err();
     let made = format!("/containers/tare-{}-plain", world.run);

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::super::{Exit, Failed};
 use super::alone;
+use super::reach::without_idle_network;
 use crate::cx::files::{self, Kind};
 use crate::cx::{Context, sha256};
 use crate::env::own::{Bare, Own, Wish};
@@ -23,9 +24,10 @@ pub(super) fn seen(
     cx: &Context<'_>,
     from: (&dyn Driver, &Wish<'_>),
     ask: &mut Ask,
-    own: &Own,
+    own: &mut Own,
 ) -> Result<Seen, Failed> {
-    let inside = why::calibrate::look_inside(cx, ask).map_err(alone)?;
+    let inside = why::calibrate::look_inside(cx, ask).map_err(|trouble| alone(trouble, own))?;
+    without_idle_network(own, &inside);
     let based = Baselines {
         cx,
         own,
@@ -99,10 +101,13 @@ impl Baselines<'_> {
         found: &dyn Driver,
         wish: &Wish<'_>,
     ) -> Result<Result<(Asks, First), String>, Failed> {
+        if let Some(why) = &self.own.not_bare {
+            return Ok(Err(why.clone()));
+        }
         let mut userland = None;
         let mut why = "what the host's own program does would take long to see".to_owned();
         if matches!(self.inside, Inside::Ended(look) if look.wall_ns < BRIEF_NS) {
-            let files = env::host_files(self.own.names(|_| true));
+            let files = env::host_files(self.own.names(|_| true), &self.own.bare);
             let (whole, less) = baseline::whole_and_less(self.own, &files);
             // The program is seen behind its entry, as in the container.
             let asks = baseline::host(self.own, &whole);
@@ -166,7 +171,7 @@ impl Baselines<'_> {
         ask.own = Some(asks.clone());
         let inside = self.inside;
         match why::calibrate::look(self.cx, ask, &ask.settings, Some(inside)) {
-            Ok(first) if inside.is_over(&first) => Err(alone(inside.too_long(ask))),
+            Ok(first) if inside.is_over(&first) => Err(alone(inside.too_long(ask), self.own)),
             Ok(first) if first.host.report.stdout == first.env.report.stdout => Ok(Ok(first)),
             Ok(first) => {
                 if may_fall_back {
@@ -176,7 +181,7 @@ impl Baselines<'_> {
             }
             // It ends nowhere.
             Err(Trouble::TooLong { .. }) if matches!(inside, Inside::CutOff(_)) => {
-                Err(alone(inside.too_long(ask)))
+                Err(alone(inside.too_long(ask), self.own))
             }
             Err(Trouble::Cancelled) => Err(Trouble::Cancelled.into()),
             Err(error) if error.may_have_left() => Err(error.into()),

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use tare_model::Params;
 use tare_model::launch::Bind;
+use tare_model::{Params, Value};
 
 use super::super::EnvError;
 use super::super::mechanism::Kind;
@@ -32,9 +32,14 @@ pub(in crate::env) struct Layers {
 
 impl Layers {
     /// Keeps them in a file that nobody else reads; the arm over them, which does without these differences.
-    pub(in crate::env) fn kept(&self, file: &Path, without: Vec<String>) -> Result<Bare, EnvError> {
+    pub(in crate::env) fn kept(
+        &self,
+        file: &Path,
+        without: Vec<String>,
+        kept: &Params,
+    ) -> Result<Bare, EnvError> {
         own::keep(file, self)?;
-        let settings = bare().with(LIKE, file.display().to_string());
+        let settings = bare(kept).with(LIKE, file.display().to_string());
         Ok(of(settings, without))
     }
 
@@ -44,9 +49,10 @@ impl Layers {
     }
 }
 
-/// The host's own files, in a copy that is written to in their place, which does without these differences.
-pub fn host_files(without: Vec<String>) -> Bare {
-    of(bare(), without)
+/// The host's own files, in a copy that is written to in their place, which does without these differences; `kept` are
+/// settings that protect the user ([`own::Own::bare`]).
+pub fn host_files(without: Vec<String>, kept: &Params) -> Bare {
+    of(bare(kept), without)
 }
 
 fn of(settings: Params, without: Vec<String>) -> Bare {
@@ -57,15 +63,23 @@ fn of(settings: Params, without: Vec<String>) -> Bare {
     }
 }
 
-/// Settings without every mechanism that costs something and keeps nothing from being changed.
-fn bare() -> Params {
+/// Settings without every mechanism that costs something and keeps nothing from being changed. A network namespace with a
+/// loopback device stays unless `kept` says otherwise: the command reaches no service of this machine.
+fn bare(kept: &Params) -> Params {
     let mechanisms = MECHANISMS.all.iter();
     let off = mechanisms
         .filter(|mechanism| !matches!(mechanism.kind, Kind::Root | Kind::Capabilities))
         .flat_map(|mechanism| mechanism.off);
-    off.fold(Params::new(), |settings, (name, set)| {
+    let off = off.fold(Params::new(), |settings, (name, set)| {
         settings.with(name, *set)
-    })
+    });
+    let kept = kept
+        .0
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.clone()));
+    std::iter::once(("network", Value::Text("none".to_owned())))
+        .chain(kept)
+        .fold(off, |settings, (name, value)| settings.with(name, value))
 }
 
 #[cfg(test)]
@@ -75,7 +89,7 @@ mod tests {
     use tare_model::ArmId;
 
     #[test]
-    fn a_bare_process_has_no_limits_filter_or_network_of_its_own_and_writes_to_a_layer() {
+    fn bare_process_has_only_loopback_and_writes_to_a_layer() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("layers.json");
         let layers = Layers {
@@ -83,17 +97,29 @@ mod tests {
             variables: BTreeMap::from([("PATH".into(), "/bin".into())]),
             ..Layers::default()
         };
-        let bare = layers.kept(&file, vec!["cpus".into()]).unwrap();
+        let none = Params::new();
+        let bare = layers.kept(&file, vec!["cpus".into()], &none).unwrap();
         let path = file.display().to_string();
         assert_eq!(Layers::read(&path).unwrap(), layers);
-        for settings in [&bare.settings, &host_files(Vec::new()).settings] {
-            assert_eq!(settings.text("network"), Some("host"));
+        for settings in [&bare.settings, &host_files(Vec::new(), &none).settings] {
+            assert_eq!(settings.text("network"), Some("none"));
             assert_eq!(settings.text("seccomp"), Some("unconfined"));
             assert_eq!(settings.text("rootfs"), None);
             Container
                 .configure(ArmId::new("x").unwrap(), settings)
                 .unwrap();
         }
+        let kept = Params::new()
+            .with("network", "host")
+            .with("cgroup", true)
+            .with("pids", 69)
+            .with("no_new_privileges", true)
+            .with("caps", "none");
+        let settings = host_files(Vec::new(), &kept).settings;
+        assert_eq!(settings.text("network"), Some("host"));
+        Container
+            .configure(ArmId::new("x").unwrap(), &settings)
+            .unwrap();
         let error = Layers::read("/nowhere.json").unwrap_err();
         assert!(error.hint().unwrap().contains("ask again"), "{error}");
     }

@@ -19,8 +19,12 @@ use crate::env::EnvError;
 use crate::env::image::packed;
 use crate::env::own::command::Started;
 use crate::env::own::like::Like;
+use crate::env::own::machine::writable;
+use crate::env::own::protect;
 use crate::env::own::reach;
-use crate::env::own::{self as env_own, INSIDE, LIKE, Own, Retold, Shares, Source, Taken, Wish};
+use crate::env::own::{
+    self as env_own, Consent, INSIDE, LIKE, Own, Retold, Shares, Source, Taken, Wish,
+};
 
 mod bare;
 mod changed;
@@ -33,6 +37,7 @@ mod difference;
 mod engine_machine;
 #[cfg(unix)]
 mod line;
+mod networks;
 #[cfg(unix)]
 mod patch;
 mod remedy;
@@ -258,6 +263,7 @@ pub(super) fn template_of(
         shares: Shares::ReadOnly,
         with_dependencies: false,
         context: None,
+        consent: Consent::default(),
     };
     let found = Found::of(cx, api, &wish)?;
     if found.platform.as_deref() != platform && found.platform.is_some() {
@@ -294,6 +300,12 @@ impl Docker {
         let mut notes = std::mem::take(&mut found.notes);
         notes.extend(beside.into_iter().flat_map(|beside| beside.notes));
         let template = &mut found.template;
+        template.joins = wish.consent.join_networks;
+        let mut networks = Vec::new();
+        if !template.joins {
+            networks = networks::isolate(cx, (self, &api), template)?;
+            notes.extend(networks.iter().map(|it| env_own::not_joined(it)));
+        }
         let copies = Copies {
             cx,
             api: &api,
@@ -319,16 +331,25 @@ impl Docker {
         for difference in &mut differences {
             advise(difference, wish.source, found.section.as_ref());
         }
-        let file = kept(wish.folder, KEPT, template)?;
-        Ok(Own {
-            settings: found.settings(&file, wish.context),
-            name: found.name,
+        let writes = wish.shares == Shares::Shared;
+        let mut taken = Own {
+            name: std::mem::take(&mut found.name),
             differences,
             notes,
             inside,
             answers,
+            networks,
+            writable: writable(&template.body, &machine),
+            is_written: writes,
+            is_elsewhere: engine.elsewhere.is_some(),
             ..own
-        })
+        };
+        protect::guard(&mut taken, &template.body, wish.consent)?;
+        let ids = taken.kept.iter().map(|it| it.id.clone());
+        template.kept = ids.chain(taken.untried.iter().cloned()).collect();
+        let file = kept(wish.folder, KEPT, template)?;
+        taken.settings = found.settings(&file, wish.context);
+        Ok(taken)
     }
 
     /// Gives every arm copies of what it could write to: [`crate::env::Driver::take_copies`].

@@ -1,11 +1,15 @@
 //! A container of the user's as the engine has it: that there is one, and that it runs.
 
+use std::path::Path;
+
 use bollard::models::ContainerInspectResponse;
+use bollard::query_parameters::ListContainersOptions;
 
 use super::super::EnvError;
 use super::api::Api;
 use super::errors::{is_missing, printable};
 use crate::cx::CONTROL_LIMIT;
+use crate::env::own::machine::writes_to;
 
 /// What the engine says of a container of the user's.
 ///
@@ -55,4 +59,27 @@ pub(super) fn must_run(api: &Api, name: &str) -> Result<ContainerInspectResponse
         why: format!("the container `{shown}` {why}, and nothing can be run inside it"),
         fix: Some(fix),
     })
+}
+
+/// The running containers that write to a path of the engine's machine, above it or below it.
+pub(super) fn writers(api: &Api, path: &Path) -> Vec<String> {
+    let request = api.client.list_containers(None::<ListContainersOptions>);
+    let running = api.attempt(CONTROL_LIMIT, request).unwrap_or_default();
+    let names = running.into_iter().filter_map(|container| {
+        // A list has no places of volumes.
+        let found = looked_up(api, container.id.as_deref()?).ok()?;
+        let mut mounts = found.mounts?.into_iter();
+        let writes = mounts.any(|mount| {
+            let source = mount.source.unwrap_or_default();
+            writes_to(Path::new(&source), mount.rw == Some(true), path)
+        });
+        let name = found.name?;
+        writes.then(|| {
+            format!(
+                "the container `{}`",
+                printable(name.trim_start_matches('/'))
+            )
+        })
+    });
+    names.collect()
 }

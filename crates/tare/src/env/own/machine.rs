@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::share::Share;
+use super::share::{Share, shares};
 use super::sockets::{places, sockets_below};
-use crate::cx::files;
+use crate::cx::files::{self, Talking};
 
 /// The machine of an engine.
 pub(in crate::env) trait Machine {
@@ -48,10 +48,34 @@ pub(in crate::env) trait Machine {
         sockets_below(Path::new(folder), &places())
     }
 
+    /// Where this machine has the files of a share; `None` where they are elsewhere or cannot be told.
+    fn place(&self, share: &Share) -> Option<String> {
+        share.is_folder().then(|| share.source.clone())
+    }
+
+    /// The sockets and named pipes below a folder of this machine.
+    fn talking(&self, folder: &str) -> Talking {
+        files::talking_below(Path::new(folder))
+    }
+
+    /// Whether a share is itself a socket or a named pipe of this machine.
+    fn is_socket(&self, share: &Share) -> bool {
+        let path = Path::new(&share.source);
+        self.is_here()
+            && share.is_folder()
+            && files::talks(&files::canonical(path).unwrap_or_default())
+    }
+
     /// Whether a device of this machine is a disk, or a folder with one in it.
     fn is_disk(&self, device: &str) -> bool {
         files::is_disk(Path::new(device))
     }
+}
+
+/// Whether a container to which an engine mounts this writes to a path, above it or below it.
+pub(in crate::env) fn writes_to(source: &Path, may_write: bool, path: &Path) -> bool {
+    let source = files::canonical(source).unwrap_or_else(|_| source.to_owned());
+    may_write && (source.starts_with(path) || path.starts_with(&source))
 }
 
 /// What is mounted in a container, of what an engine tells of it, as it would be asked for.
@@ -68,9 +92,33 @@ pub(in crate::env) fn mounts_of(told: &Value) -> Option<Vec<Value>> {
     Some(mounts.map(one).collect())
 }
 
+/// Where the shares that could be written to have their files, on the engine's machine.
+pub(in crate::env) fn writable(body: &Value, machine: &dyn Machine) -> Vec<PathBuf> {
+    shares(body)
+        .into_iter()
+        .filter(|share| share.may_write && !share.source.is_empty() && machine.has(share))
+        .filter_map(|share| machine.place(&share))
+        .map(PathBuf::from)
+        .map(|path| match files::canonical(&path) {
+            Ok(real) if machine.is_here() => real,
+            _ => path,
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn container_writes_to_what_is_above_or_below_its_mount() {
+        let of = |source: &str, may_write| {
+            writes_to(Path::new(source), may_write, Path::new("/srv-of-none/db"))
+        };
+        assert!(of("/srv-of-none/db", true) && of("/srv-of-none", true));
+        assert!(of("/srv-of-none/db/wal", true));
+        assert!(!of("/srv-of-none/db", false) && !of("/srv-of-none/dbx", true));
+    }
 
     #[test]
     fn mounts_of_a_container_are_told_as_they_would_be_asked_for() {

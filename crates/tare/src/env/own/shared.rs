@@ -2,12 +2,13 @@
 //!
 //! Pure: a configuration in, one that can stand beside the original out, with a line for every change. The rule is
 //! that nothing of the user's is written to, answered for or ended by a copy unless that was asked for.
-//! What it cannot see: what a program does over a network that both are in.
+//! What it cannot see: what a program does over the default bridge.
 
 use serde_json::{Value, json};
 
 use self::kept::{Below, Fate, Kept, Shown};
 use super::machine::Machine;
+use super::protect::OUR_PROCESSES;
 use super::share::{Share, shares};
 use super::sockets::may_hold_sockets;
 use super::{Retold, Shares, reach};
@@ -29,15 +30,13 @@ pub(in crate::env) enum Copy {
     Overlay,
 }
 
-/// How many processes and threads of ours are in a copy while its command runs: the agent, the worker, and its threads
-/// that read the command's two streams and look at the command.
-const OUR_PROCESSES: i64 = 5;
-
 /// What is known of the shares of a configuration.
 #[derive(Clone, Copy)]
 pub(in crate::env) struct Policy<'a> {
     /// What may be written to.
     pub(in crate::env) shares: Shares,
+    /// Whether sockets and named pipes are shown.
+    pub(in crate::env) joins: bool,
     /// Where they lie.
     pub(in crate::env) machine: &'a dyn Machine,
     /// What stands in for a share where copies are wanted; none for one that cannot be copied.
@@ -124,8 +123,15 @@ fn of_others(host: &mut Value, machine: &dyn Machine, notes: &mut Vec<String>) -
 fn judged(share: &Share, policy: Policy<'_>, notes: &mut Vec<String>) -> Shown {
     let (source, target) = (printable(&share.source), printable(&share.target));
     let machine = policy.machine;
-    if policy.shares == Shares::Shared && !share.source.is_empty() && machine.has(share) {
-        return Fate::AsItIs.into();
+    let is_open = policy.shares == Shares::Shared;
+    if !policy.joins && machine.is_socket(share) && !(is_open && share.steers()) {
+        notes.push(format!(
+            "`{source}` is not shown at `{target}`: the command would talk to what is behind it; `--join-networks` shows it"
+        ));
+        return Fate::Gone.into();
+    }
+    if is_open && !share.source.is_empty() && machine.has(share) {
+        return with_covers(share, policy, Fate::AsItIs, notes);
     }
     if share.steers() && policy.shares != Shares::Shared {
         notes.push(format!(
@@ -150,23 +156,86 @@ fn judged(share: &Share, policy: Policy<'_>, notes: &mut Vec<String>) -> Shown {
         return Fate::Gone.into();
     }
     let fate = fate_of(share, policy, notes);
-    let is_shown = matches!(fate, Fate::ReadOnly(_) | Fate::Over) && share.is_folder();
-    let mut sockets = Vec::new();
-    if is_shown && machine.is_here() {
-        sockets = machine.sockets(&share.source);
-        if matches!(fate, Fate::ReadOnly(Below::Hidden)) {
-            // Some may lie on what is not shown, where nothing can stand over them.
-            let folder = share.source.trim_end_matches('/');
-            sockets.retain(|socket| !machine.is_mounted_between(folder, socket));
-        }
-    }
-    if !sockets.is_empty() {
+    with_covers(share, policy, fate, notes)
+}
+
+/// More covers than this are no longer laid: then the folder is not shown.
+const COVERS_MOST: usize = 100;
+
+/// A share with its sockets and named pipes covered.
+fn with_covers(share: &Share, policy: Policy<'_>, fate: Fate, notes: &mut Vec<String>) -> Shown {
+    let sockets = covered(share, policy, &fate, notes);
+    if sockets.len() > COVERS_MOST {
         notes.push(format!(
-            "in `{source}` the sockets by which the machine is steered are covered ({}); `--share-writable` shows them",
-            printable(&sockets.join(", "))
+            "`{}` is not shown inside: it holds more than {COVERS_MOST} sockets and named pipes; `--join-networks` shows it",
+            printable(&share.source)
         ));
+        return Fate::Gone.into();
     }
     Shown { fate, sockets }
+}
+
+/// The sockets and named pipes in a share that are covered, by their paths from there: those that steer the machine
+/// unless it is shared as it is, and all others unless the user's are joined.
+fn covered(share: &Share, policy: Policy<'_>, fate: &Fate, notes: &mut Vec<String>) -> Vec<String> {
+    let machine = policy.machine;
+    let is_shown = matches!(fate, Fate::ReadOnly(_) | Fate::Over | Fate::AsItIs);
+    if !is_shown || !machine.is_here() {
+        return Vec::new();
+    }
+    let Some(folder) = machine.place(share) else {
+        return Vec::new();
+    };
+    let source = printable(&share.source);
+    let is_hidden = |socket: &String| {
+        // Some may lie on what is not shown, where nothing can stand over them.
+        matches!(fate, Fate::ReadOnly(Below::Hidden))
+            && machine.is_mounted_between(folder.trim_end_matches('/'), socket)
+    };
+    let mut steering = Vec::new();
+    if share.is_folder() {
+        steering = machine.sockets(&folder);
+        steering.retain(|socket| !is_hidden(socket));
+    }
+    let mut others = Vec::new();
+    if !policy.joins {
+        let below = machine.talking(&folder);
+        if !below.is_whole {
+            notes.push(format!(
+                "`{source}` could not be looked through to its end, so a socket or named pipe in it may be shown"
+            ));
+        }
+        others = below.paths;
+        others.retain(|socket| !is_hidden(socket) && !steering.contains(socket));
+        if !others.is_empty() {
+            notes.push(format!(
+                "in `{source}` sockets and named pipes are covered ({}); `--join-networks` shows them",
+                listed(&others)
+            ));
+        }
+    }
+    if policy.shares == Shares::Shared {
+        return others;
+    }
+    if !steering.is_empty() {
+        notes.push(format!(
+            "in `{source}` the sockets by which the machine is steered are covered ({}); `--share-writable` shows them",
+            printable(&steering.join(", "))
+        ));
+    }
+    steering.extend(others);
+    steering
+}
+
+/// So many sockets are named.
+const NAMED_MOST: usize = 3;
+
+fn listed(all: &[String]) -> String {
+    let named = all[..all.len().min(NAMED_MOST)].join(", ");
+    match all.len().saturating_sub(NAMED_MOST) {
+        0 => printable(&named),
+        more => format!("{} and {more} more", printable(&named)),
+    }
 }
 
 /// How a share is shown that is there and may be shown.

@@ -16,7 +16,8 @@ use super::super::EnvError;
 use super::super::image::packed;
 use super::super::own::command::Started;
 use super::super::own::like::Like;
-use super::super::own::machine::{Machine, mounts_of};
+use super::super::own::machine::{Machine, mounts_of, writable, writes_to};
+use super::super::own::protect;
 use super::super::own::share::Share;
 use super::super::own::shared::{Copy, Policy, retold};
 use super::super::own::{
@@ -30,6 +31,7 @@ use crate::cx::{CONTROL_LIMIT, Context, files};
 
 mod beside;
 mod difference;
+mod networks;
 mod words;
 
 use beside::beside;
@@ -57,6 +59,12 @@ pub(super) struct Template {
     is_server: bool,
     /// What may be written to.
     shares: Shares,
+    /// The differences that every arm keeps, by name.
+    #[serde(default)]
+    kept: Vec<String>,
+    /// Whether sockets and named pipes of the user's are shown.
+    #[serde(default)]
+    joins: bool,
 }
 
 /// The words of a list, without empty ones.
@@ -182,6 +190,8 @@ impl Template {
                 .as_object()
                 .is_some_and(|ports| !ports.is_empty()),
             shares,
+            kept: Vec::new(),
+            joins: false,
         })
     }
 
@@ -198,10 +208,12 @@ impl Template {
         without: &[String],
         notes: &mut Vec<String>,
     ) -> Result<Vec<String>, EnvError> {
-        let units = difference::without(&self.units, &self.image_env, without)
+        let without = protect::removable(without, &self.kept)?;
+        let units = difference::without(&self.units, &self.image_env, &without)
             .map_err(|why| EnvError::Absent { why, fix: None })?;
         let policy = Policy {
             shares: self.shares,
+            joins: self.joins,
             machine: &PodmansMachine { cx, caller },
             copy: &|share| can_be_overlaid(share).then_some(Copy::Overlay),
         };
@@ -305,6 +317,18 @@ impl Machine for PodmansMachine<'_> {
         asked.unwrap_or(true)
     }
 
+    fn place(&self, share: &Share) -> Option<String> {
+        if share.is_folder() {
+            return Some(share.source.clone());
+        }
+        let arguments = ["volume", "inspect", "--", &share.source];
+        let found = self
+            .caller
+            .ask(self.cx, "inspect the volume", &arguments, CONTROL_LIMIT);
+        let found = found.ok()?;
+        Some(found[0]["Mountpoint"].as_str()?.to_owned())
+    }
+
     fn mounts_of(&self, container: &str) -> Option<Vec<Json>> {
         mounts_of(&inspected(self.cx, self.caller, container).ok()?["Mounts"])
     }
@@ -359,8 +383,19 @@ impl Podman {
     pub(super) fn taken(&self, cx: &Context<'_>, wish: &Wish<'_>) -> Result<Own, EnvError> {
         let caller = self.caller_for(cx, wish)?;
         super::record::add(cx, "podman", &own_arm(), &Place::of(&caller))?;
-        let template = Template::of(cx, &caller, wish.source, wish.shares)?;
+        let mut template = Template::of(cx, &caller, wish.source, wish.shares)?;
         let mut notes = Vec::new();
+        template.joins = wish.consent.join_networks;
+        let mut networks = Vec::new();
+        if !template.joins {
+            let arm = network_arm();
+            super::record::add(cx, "podman", &arm, &Place::of(&caller))?;
+            networks = networks::isolate(cx, &caller, &mut template.units)?;
+            if networks.is_empty() {
+                super::record::forget(cx, "podman", &arm, &Place::of(&caller))?;
+            }
+            notes.extend(networks.iter().map(|it| env_own::not_joined(it)));
+        }
         let flags = template.beside(cx, &caller, &[], &mut notes)?;
         let started = template.command(cx, &caller, &flags)?;
         let own = started.own("podman");
@@ -368,6 +403,9 @@ impl Podman {
         let mut differences =
             difference::differences(&template.units, &template.image_env, &started.argv());
         differences.extend(own.differences);
+        if !networks.is_empty() {
+            differences.retain(|it| !matches!(it.id.as_str(), "network" | "engine.network"));
+        }
         if matches!(wish.source, Source::Container(_)) {
             for difference in &mut differences {
                 difference.advice = difference.advice.replace(
@@ -376,9 +414,15 @@ impl Podman {
                 );
             }
         }
-        let file = template.keep(wish.folder)?;
-        Ok(Own {
-            settings: template.settings(&file),
+        let machine = PodmansMachine {
+            cx,
+            caller: &caller,
+        };
+        let body = beside::body_of(&template.units);
+        let mut taken = Own {
+            networks,
+            writable: writable(&body, &machine),
+            is_written: wish.shares == Shares::Shared,
             name: match wish.source {
                 Source::Container(name) => printable(name),
                 _ => format!("podman run … {}", printable(template.image())),
@@ -391,7 +435,13 @@ impl Podman {
                 _ => beside::would_answer(&template.units, template.is_server),
             },
             ..own
-        })
+        };
+        protect::guard(&mut taken, &body, wish.consent)?;
+        let ids = taken.kept.iter().map(|it| it.id.clone());
+        template.kept = ids.chain(taken.untried.iter().cloned()).collect();
+        let file = template.keep(wish.folder)?;
+        taken.settings = template.settings(&file);
+        Ok(taken)
     }
 
     /// Has every arm write to a layer over what it could write to: [`crate::env::Driver::take_copies`].
@@ -451,6 +501,35 @@ impl Podman {
             },
         })
     }
+}
+
+/// The running containers that write to a path.
+pub(super) fn writers(cx: &Context<'_>, caller: &Caller, path: &Path) -> Vec<String> {
+    let running = caller.ask(
+        cx,
+        "list containers",
+        &["ps", "--format=json"],
+        CONTROL_LIMIT,
+    );
+    let running = running.ok().and_then(|found| found.as_array().cloned());
+    let writes = |mount: &Json| {
+        let source = Path::new(mount["Source"].as_str().unwrap_or_default());
+        writes_to(source, mount["RW"] == true, path)
+    };
+    let names = running.unwrap_or_default().into_iter().filter_map(|found| {
+        let name = found["Names"][0].as_str().or(found["Id"].as_str())?;
+        let found = inspected(cx, caller, name).ok()?;
+        let mut mounts = found["Mounts"].as_array()?.iter();
+        mounts
+            .any(writes)
+            .then(|| format!("the container `{}` of podman", printable(name)))
+    });
+    names.collect()
+}
+
+/// The name under which it is on record that a network is made.
+fn network_arm() -> tare_model::ArmId {
+    tare_model::ArmId::new("network").expect("the constant is a name")
 }
 
 /// The name under which it is on record that something is made to find out what a line means.

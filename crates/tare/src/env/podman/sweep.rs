@@ -31,6 +31,17 @@ fn volumes(cx: &Context<'_>, caller: &Caller, run: &str) -> Result<Vec<String>, 
     Ok(list(&answer, |volume| volume.get("Name")?.as_str()))
 }
 
+/// The networks of a run.
+fn networks(cx: &Context<'_>, caller: &Caller, run: &str) -> Result<Vec<String>, EnvError> {
+    let filter = format!("--filter=label=tare.run={run}");
+    let arguments = ["network", "ls", "--format=json", &filter];
+    let answer = caller.ask(cx, "list networks", &arguments, CONTROL_LIMIT)?;
+    Ok(list(&answer, |network| {
+        // Podman 3 writes them as its plugins' files have them.
+        network.get("name").or(network.get("Name"))?.as_str()
+    }))
+}
+
 fn list(answer: &Json, name: impl Fn(&Json) -> Option<&str>) -> Vec<String> {
     let things = answer.as_array().into_iter().flatten();
     things
@@ -55,6 +66,11 @@ pub(super) fn sweep(cx: &Context<'_>, caller: &Caller, run: &str) -> Result<Vec<
     for volume in volumes(cx, caller, run)? {
         remove_volumes(cx, caller, &[volume.as_str()])?;
         tell("volume", &volume);
+    }
+    for network in networks(cx, caller, run)? {
+        let arguments = ["network", "rm", "--force", "--", &network];
+        caller.call(cx, "remove a network", &arguments, &[], CONTROL_LIMIT)?;
+        tell("network", &network);
     }
     for found in image::labelled(cx, caller, run, CONTROL_LIMIT)? {
         for name in image::names(&found) {

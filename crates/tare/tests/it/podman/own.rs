@@ -52,6 +52,7 @@ fn wish<'a>(source: Source<'a>, folder: &'a Path) -> Wish<'a> {
         shares: Shares::ReadOnly,
         with_dependencies: false,
         context: None,
+        consent: tare::env::own::Consent::default(),
     }
 }
 

@@ -14,6 +14,7 @@ use std::path::{Component, Path};
 use bollard::models::{ContainerCreateBody, DriverData, ImageInspect};
 use futures_util::StreamExt;
 use serde_json::Value;
+use tare_model::Params;
 use tare_model::launch::Bind;
 
 use super::super::Docker;
@@ -59,6 +60,8 @@ struct Laying<'a> {
     folder: &'a Path,
     /// Where they lie, the uppermost first.
     lower: Vec<String>,
+    /// What protects the user of a bare process.
+    kept: &'a Params,
 }
 
 impl Docker {
@@ -85,6 +88,7 @@ impl Docker {
             image: &image,
             folder: wish.folder,
             lower: Vec::new(),
+            kept: &taken.bare,
         };
         laying.lower = match image.graph_driver.as_ref().and_then(layers_of) {
             Some(layers) => layers,
@@ -234,7 +238,8 @@ impl Laying<'_> {
         };
         let laid = self.laid(&layers.binds, &without, name)?;
         layers.lower.insert(0, laid);
-        layers.kept(&self.folder.join(format!("{name}.json")), without)
+        let file = self.folder.join(format!("{name}.json"));
+        layers.kept(&file, without, self.kept)
     }
 
     /// What of the machine is shown inside.

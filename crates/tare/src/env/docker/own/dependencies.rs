@@ -275,6 +275,10 @@ impl Machine for Emptied<'_> {
         !is_others && self.0.has(share)
     }
 
+    fn place(&self, share: &Share) -> Option<String> {
+        self.0.place(share)
+    }
+
     fn mounts_of(&self, container: &str) -> Option<Vec<Value>> {
         self.0.mounts_of(container)
     }

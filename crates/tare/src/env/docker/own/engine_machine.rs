@@ -42,6 +42,15 @@ impl Machine for EngineMachine<'_> {
         !matches!(found, Err(error) if is_missing(&error))
     }
 
+    fn place(&self, share: &Share) -> Option<String> {
+        if share.is_folder() {
+            return Some(share.source.clone());
+        }
+        let asked = self.api.client.inspect_volume(&share.source);
+        let found = self.api.attempt(CONTROL_LIMIT, asked).ok()?;
+        (found.driver == "local" && !found.mountpoint.is_empty()).then_some(found.mountpoint)
+    }
+
     fn mounts_of(&self, container: &str) -> Option<Vec<Value>> {
         let asked = self.api.client.inspect_container(container, None);
         let found = self.api.attempt(CONTROL_LIMIT, asked).ok()?;

@@ -16,7 +16,7 @@ use super::super::running::looked_up;
 use super::difference::{self, Copied, Pair};
 #[cfg(unix)]
 use super::line;
-use super::temporary;
+use super::{networks, temporary};
 use crate::cx::{CONTROL_LIMIT, Context};
 use crate::env::EnvError;
 use crate::env::own::machine::Machine;
@@ -37,9 +37,15 @@ pub(in crate::env::docker) struct Template {
     pub(super) images_check_ns: Option<u64>,
     /// What may be written to.
     pub(super) shares: Shares,
-    /// Whether a plain one has the same network: what it depends on is there and nowhere else.
+    /// Whether a plain one has the same network: what it depends on is there and nowhere else, or it is the run's own.
     #[serde(default)]
     has_kept_network: bool,
+    /// The differences that every arm keeps, by name: they protect the user, or nobody consented to try them.
+    #[serde(default)]
+    pub(super) kept: Vec<String>,
+    /// Whether sockets and named pipes of the user's are shown.
+    #[serde(default)]
+    pub(super) joins: bool,
     /// The mounts whose files were copied, so that each can be left away.
     #[serde(default)]
     pub(super) copied: Vec<Copied>,
@@ -64,6 +70,12 @@ impl Template {
     pub(super) fn keep_network(&mut self) {
         self.has_kept_network = true;
         self.plain["HostConfig"]["NetworkMode"] = self.body["HostConfig"]["NetworkMode"].clone();
+    }
+
+    /// Has it and a plain one on this network, and on no other.
+    pub(super) fn move_to(&mut self, network: &str) {
+        networks::moved(&mut self.body, network);
+        self.keep_network();
     }
 
     /// The network that a plain one has too, if there is such.
@@ -126,6 +138,8 @@ impl Template {
                 images_check_ns: check_ns(&image),
                 shares,
                 has_kept_network: false,
+                kept: Vec::new(),
+                joins: false,
                 copied: Vec::new(),
             };
             Ok((template, image, asked.platform))
@@ -162,6 +176,8 @@ impl Template {
             images_check_ns: check_ns(&image),
             shares,
             has_kept_network: false,
+            kept: Vec::new(),
+            joins: false,
             copied: Vec::new(),
         };
         Ok((template, image))
@@ -174,15 +190,21 @@ impl Template {
         machine: &dyn Machine,
         notes: &mut Vec<String>,
     ) -> Result<ContainerCreateBody, EnvError> {
-        let body = difference::without(self.pair(), without)
+        let without = own::protect::removable(without, &self.kept)?;
+        let body = difference::without(self.pair(), &without)
             .map_err(|why| EnvError::Absent { why, fix: None })?;
         request(&self.shown(&body, machine, notes))
     }
 
-    /// Shares what is the user's as another one of the same container does.
+    /// Shares what is the user's, and reaches what it reaches, as another one of the same container does.
     pub(super) fn share_like(&mut self, other: &Self) {
         self.shares = other.shares;
         self.copied.clone_from(&other.copied);
+        self.kept.clone_from(&other.kept);
+        self.joins = other.joins;
+        if let Some(network) = other.network().map(str::to_owned) {
+            self.move_to(&network);
+        }
     }
 
     /// A configuration as it may stand beside the original.
@@ -198,6 +220,7 @@ impl Template {
         };
         let policy = shared::Policy {
             shares: self.shares,
+            joins: self.joins,
             machine,
             copy: &copy,
         };
@@ -421,6 +444,8 @@ mod tests {
             images_check_ns: None,
             shares: Shares::ReadOnly,
             has_kept_network: false,
+            kept: Vec::new(),
+            joins: false,
             copied: Vec::new(),
         };
         assert_eq!(template.lost(), ["Newest"]);

@@ -1,6 +1,7 @@
 //! What copies share, over a machine of script.
 
 use super::*;
+use crate::cx::files::Talking;
 
 fn body() -> Value {
     json!({
@@ -54,6 +55,20 @@ impl Machine for Fake {
             Vec::new()
         }
     }
+    fn talking(&self, folder: &str) -> Talking {
+        let paths = match folder {
+            "/app" => vec!["fifo".to_owned(), "run/app.sock".to_owned()],
+            "/crowd" => vec!["s".to_owned(); 1000],
+            _ => Vec::new(),
+        };
+        Talking {
+            paths,
+            is_whole: true,
+        }
+    }
+    fn is_socket(&self, share: &Share) -> bool {
+        share.source == "/app/run/app.sock"
+    }
     fn is_disk(&self, _: &str) -> bool {
         false
     }
@@ -62,6 +77,7 @@ impl Machine for Fake {
 fn policy(shares: Shares) -> Policy<'static> {
     Policy {
         shares,
+        joins: false,
         machine: &Fake {
             is_elsewhere: false,
             is_recursive: false,
@@ -162,6 +178,7 @@ fn shown(machine: Fake, shares: Shares, host: &Value) -> (Value, String) {
     let mut notes = Vec::new();
     let policy = Policy {
         shares,
+        joins: false,
         machine: &machine,
         copy: &|_| None,
     };
@@ -315,4 +332,27 @@ fn a_limit_of_processes_leaves_the_command_as_many_as_the_original_has() {
         assert_eq!(copy["HostConfig"]["PidsLimit"], expected);
         assert_eq!(notes.len(), usize::from(limit != expected), "{notes:?}");
     }
+}
+
+#[test]
+fn sockets_and_pipes_are_covered_until_they_are_joined() {
+    let host = json!({"Binds": ["/app:/a", "/app/run/app.sock:/s", "/crowd:/c:ro"]});
+    for shares in [Shares::ReadOnly, Shares::Shared] {
+        let (shown_to_it, notes) = shown(Fake::default(), shares, &host);
+        let text = shown_to_it.to_string();
+        assert!(
+            text.contains("/a/fifo") && text.contains("/a/run/app.sock"),
+            "{text}"
+        );
+        assert!(!text.contains("/crowd") && !text.contains(":/s"), "{text}");
+        assert!(notes.contains("`--join-networks` shows them"), "{notes}");
+    }
+    let policy = Policy {
+        joins: true,
+        ..policy(Shares::ReadOnly)
+    };
+    let copy = beside(&json!({"HostConfig": host}), policy, &mut Vec::new());
+    let expected = json!(["/app:/a:ro", "/app/run/app.sock:/s:ro", "/crowd:/c:ro"]);
+    assert_eq!(copy["HostConfig"]["Binds"], expected);
+    assert_eq!(copy["HostConfig"]["Mounts"], json!([]));
 }

@@ -19,7 +19,7 @@ const SHARED: [&str; 7] = tare_model::rows! {
 const CHANGES: [&str; 5] = ["U", "Z", "chown", "relabel", "z"];
 
 /// What the flags ask of an engine, as far as it is shared, in the words of the other engine's API.
-fn body_of(units: &[Unit]) -> Json {
+pub(super) fn body_of(units: &[Unit]) -> Json {
     let of = |flag: &str| -> Vec<&str> {
         let units = units.iter().filter(|unit| unit.flag == flag);
         units.map(Unit::text).collect()
@@ -48,7 +48,8 @@ fn body_of(units: &[Unit]) -> Json {
             "PortBindings": ports, "PublishAllPorts": has("publish-all"),
             "Devices": devices, "DeviceCgroupRules": of("device-cgroup-rule"),
             "Privileged": has("privileged"), "PidMode": mode("pid"), "IpcMode": mode("ipc"),
-            "UTSMode": mode("uts"), "NetworkMode": mode("network"),
+            "UTSMode": mode("uts"), "NetworkMode": mode("network"), "UsernsMode": mode("userns"),
+            "CapDrop": of("cap-drop"), "SecurityOpt": of("security-opt"),
             "PidsLimit": of("pids-limit").first().and_then(|text| text.parse::<i64>().ok()),
         }
     })
@@ -170,6 +171,7 @@ fn unit_of(mount: &Json) -> Unit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cx::files::Talking;
     use crate::env::own::Shares;
     use crate::env::own::machine::Machine;
     use crate::env::own::shared::Copy;
@@ -196,6 +198,15 @@ mod tests {
         fn is_disk(&self, _: &str) -> bool {
             false
         }
+        fn talking(&self, _: &str) -> Talking {
+            Talking {
+                paths: Vec::new(),
+                is_whole: true,
+            }
+        }
+        fn is_socket(&self, _: &Share) -> bool {
+            false
+        }
     }
 
     fn units(all: &[(&str, &str)]) -> Vec<Unit> {
@@ -207,6 +218,7 @@ mod tests {
     fn a_limit_of_processes_has_room_for_ours() {
         let policy = Policy {
             shares: Shares::ReadOnly,
+            joins: false,
             machine: &Fake,
             copy: &|_| None,
         };
@@ -235,6 +247,7 @@ mod tests {
         let words = |shares: Shares, notes: &mut Vec<String>| -> Vec<String> {
             let policy = Policy {
                 shares,
+                joins: false,
                 machine: &Fake,
                 copy: &|share| (share.source != "db").then_some(Copy::Overlay),
             };

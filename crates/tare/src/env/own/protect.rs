@@ -1,0 +1,348 @@
+//! What of a container protects its user from the command: it stays in every arm unless the user loosens it.
+//!
+//! Pure: a configuration and its differences in, those that are removed and those that stay out. Limits of CPU time and
+//! I/O are no protection: without them nothing new is reached.
+//! What it cannot see: what an image's own user is there for; a plain container has the same.
+
+use serde_json::Value;
+use tare_model::launch::DOCKER_CAPABILITIES;
+use tare_model::{Params, Value as Setting};
+
+use super::{Consent, Difference, Own};
+use crate::env::EnvError;
+use crate::env::grammar::plain_capability;
+use crate::env::text::printable;
+
+/// The difference that is the engine's network.
+pub const ENGINES_NETWORK: &str = "engine.network";
+/// The word for all protections.
+const ALL: &str = "all";
+/// OCI runtimes that share the host's kernel as the usual one does: another one is taken for a sandbox.
+const USUAL_RUNTIMES: [&str; 5] = ["", "runc", "crun", "io.containerd.runc.v2", "youki"];
+/// How many processes and threads of ours are in a copy while its command runs: the agent, the worker, and its threads
+/// that read the command's two streams and look at the command.
+pub(super) const OUR_PROCESSES: i64 = 5;
+
+/// What of a configuration decides whether a difference protects.
+fn protects(body: &Value, id: &str) -> bool {
+    let host = &body["HostConfig"];
+    let text = |name: &str| host[name].as_str().unwrap_or_default();
+    let option = |name: &str| {
+        let options = host["SecurityOpt"].as_array().into_iter().flatten();
+        let mut texts = options.filter_map(Value::as_str);
+        texts.find_map(|text| {
+            let rest = text.strip_prefix(name)?;
+            (rest.is_empty() || rest.starts_with(['=', ':'])).then(|| rest.get(1..).unwrap_or(""))
+        })
+    };
+    let is_loose = |value: &str| matches!(value, "unconfined" | "builtin" | "false" | "disable");
+    match id {
+        "cap-drop" | "readonly" | "user" => true,
+        "pids-limit" => host["PidsLimit"].as_i64().is_some_and(|limit| limit > 0),
+        "network" => text("NetworkMode") == "none",
+        "runtime" => !USUAL_RUNTIMES.contains(&text("Runtime")),
+        "userns" => text("UsernsMode") != "host",
+        _ => id
+            .strip_prefix("security-opt.")
+            .and_then(option)
+            .is_some_and(|value| !is_loose(value)),
+    }
+}
+
+/// The name by which a protection is loosened.
+fn short(id: &str) -> &str {
+    id.strip_prefix("security-opt.").unwrap_or(id)
+}
+
+/// Moves what protects, and is not loosened, out of the differences, and notes what a bare process keeps of it.
+///
+/// # Errors
+/// Something is to be loosened that is none of its protections.
+pub(in crate::env) fn guard(
+    own: &mut Own,
+    body: &Value,
+    consent: Consent<'_>,
+) -> Result<(), EnvError> {
+    let (kept, removed): (Vec<Difference>, Vec<Difference>) = std::mem::take(&mut own.differences)
+        .into_iter()
+        .partition(|it| protects(body, &it.id));
+    let known: Vec<&str> = kept.iter().map(|it| short(&it.id)).collect();
+    if let Some(name) = consent.loosen.iter().find(|name| {
+        let name = name.as_str();
+        name != ALL && !known.contains(&short(name))
+    }) {
+        return Err(EnvError::Absent {
+            why: format!("`--loosen {}` names nothing that is kept", printable(name)),
+            fix: Some(if known.is_empty() {
+                "this container has no protection of its own: leave `--loosen` out".to_owned()
+            } else {
+                format!("it keeps: {}", known.join(", "))
+            }),
+        });
+    }
+    let is_loosened = |it: &Difference| {
+        let mut names = consent.loosen.iter();
+        names.any(|name| name == ALL || short(name) == short(&it.id))
+    };
+    let (loosened, kept): (Vec<Difference>, Vec<Difference>) =
+        kept.into_iter().partition(is_loosened);
+    own.differences = removed.into_iter().chain(loosened).collect();
+    own.differences
+        .sort_by(|a, b| b.likelihood.total_cmp(&a.likelihood));
+    let is_hosts = body["HostConfig"]["NetworkMode"] == "host";
+    if !consent.host_network {
+        let engines = own
+            .differences
+            .iter()
+            .position(|it| it.id == ENGINES_NETWORK);
+        if let Some(network) = engines.map(|place| own.differences.remove(place)) {
+            own.notes.push(format!(
+                "not tried: {}, because the command would reach this machine's own services (`--host-network-ok` lets it)",
+                network.what
+            ));
+            own.untried.push(network.id);
+        }
+    }
+    for it in &kept {
+        own.notes.push(format!(
+            "not removed: {}: it protects you (`--loosen {}` measures it)",
+            it.what,
+            printable(short(&it.id))
+        ));
+    }
+    bare(own, body, &kept, is_hosts || consent.host_network);
+    own.kept = kept;
+    Ok(())
+}
+
+/// The differences of a wish that may be removed. A name that ends in `?` may be missing, so one that is kept just goes
+/// from the list.
+///
+/// # Errors
+/// Nothing is left of it.
+pub(in crate::env) fn removable(
+    without: &[String],
+    kept: &[String],
+) -> Result<Vec<String>, EnvError> {
+    let is_kept = |name: &&String| kept.iter().any(|id| id == name.trim_end_matches('?'));
+    let Some(first) = without.iter().find(is_kept) else {
+        return Ok(without.to_vec());
+    };
+    let left: Vec<String> = without.iter().filter(|it| !is_kept(it)).cloned().collect();
+    if left.is_empty() || !first.ends_with('?') {
+        let name = first.trim_end_matches('?');
+        let flag = if name == ENGINES_NETWORK {
+            "--host-network-ok".to_owned()
+        } else {
+            format!("--loosen {}", printable(short(name)))
+        };
+        return Err(EnvError::Absent {
+            why: format!("`{}` is not removed without `{flag}`", printable(name)),
+            fix: None,
+        });
+    }
+    Ok(left)
+}
+
+/// What a bare process in place of the container keeps of it, or why there is none.
+fn bare(own: &mut Own, body: &Value, kept: &[Difference], has_hosts_network: bool) {
+    let network = if has_hosts_network { "host" } else { "none" };
+    let mut settings = Params::new().with("network", network);
+    for it in kept {
+        settings = match short(&it.id) {
+            // What is written goes with the arm, and there is no network in any case.
+            "readonly" | "network" => settings,
+            "no-new-privileges" => settings.with("no_new_privileges", true),
+            "pids-limit" => {
+                let limit = body["HostConfig"]["PidsLimit"].as_i64().unwrap_or(1);
+                let limit = limit.saturating_add(OUR_PROCESSES);
+                settings.with("cgroup", true).with("pids", limit)
+            }
+            "cap-drop" => settings.with("caps", capabilities_left(body)),
+            _ => {
+                own.not_bare = Some(format!(
+                    "a bare process cannot keep {}, which protects you",
+                    it.what
+                ));
+                return;
+            }
+        };
+    }
+    own.bare = settings;
+}
+
+/// The capabilities of a container that drops some, as the built-in one names them.
+fn capabilities_left(body: &Value) -> Setting {
+    let dropped = body["HostConfig"]["CapDrop"].as_array();
+    let dropped: Vec<String> = dropped
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(plain_capability)
+        .collect();
+    let mut left: Vec<Setting> = DOCKER_CAPABILITIES
+        .iter()
+        .map(|name| plain_capability(name))
+        .filter(|name| !dropped.iter().any(|it| it == name || it == "ALL"))
+        .map(Setting::Text)
+        .collect();
+    if left.is_empty() {
+        left.push(Setting::Text("none".to_owned()));
+    }
+    Setting::List(left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn of(ids: &[&str]) -> Own {
+        let one = |id: &&str| Difference {
+            id: (*id).to_owned(),
+            what: format!("`--{id}`"),
+            ..Difference::default()
+        };
+        Own {
+            differences: ids.iter().map(one).collect(),
+            ..Own::default()
+        }
+    }
+
+    fn left(own: &Own) -> String {
+        own.names(|_| true).join(" ")
+    }
+
+    const IDS: [&str; 9] = [
+        "cap-drop",
+        "cpus",
+        "engine.network",
+        "memory",
+        "network",
+        "pids-limit",
+        "runtime",
+        "security-opt.no-new-privileges",
+        "user",
+    ];
+
+    fn body() -> Value {
+        json!({"HostConfig": {
+            "CapDrop": ["NET_RAW"], "NetworkMode": "none", "PidsLimit": 64, "Runtime": "runsc",
+            "SecurityOpt": ["no-new-privileges"]
+        }})
+    }
+
+    #[test]
+    fn protections_stay_until_they_are_loosened() {
+        let mut own = of(&IDS);
+        guard(&mut own, &body(), Consent::default()).unwrap();
+        assert_eq!(left(&own), "cpus memory");
+        assert_eq!(own.untried, ["engine.network"]);
+        let notes = own.notes.join("\n");
+        for word in [
+            "`--loosen user`",
+            "`--loosen no-new-privileges`",
+            "`--host-network-ok`",
+        ] {
+            assert!(notes.contains(word), "{word}: {notes}");
+        }
+        let loosen = ["no-new-privileges".to_owned(), "user".to_owned()];
+        let consent = Consent {
+            host_network: true,
+            loosen: &loosen,
+            ..Consent::default()
+        };
+        let mut own = of(&IDS);
+        guard(&mut own, &body(), consent).unwrap();
+        let removed = "cpus engine.network memory security-opt.no-new-privileges user";
+        assert_eq!(left(&own), removed);
+        let loosen = ["all".to_owned()];
+        let consent = Consent {
+            loosen: &loosen,
+            ..Consent::default()
+        };
+        let mut own = of(&IDS);
+        guard(&mut own, &body(), consent).unwrap();
+        assert!(own.kept.is_empty() && own.not_bare.is_none(), "{own:?}");
+    }
+
+    #[test]
+    fn what_is_kept_is_removed_from_no_arm() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let of = |without: &str| removable(&words(without), &words("user engine.network"));
+        assert_eq!(of("cpus memory").unwrap(), words("cpus memory"));
+        assert_eq!(of("user? cpus?").unwrap(), words("cpus?"));
+        assert!(
+            of("user cpus")
+                .unwrap_err()
+                .to_string()
+                .contains("--loosen user")
+        );
+        let error = of("engine.network?").unwrap_err();
+        assert!(error.to_string().contains("--host-network-ok"), "{error}");
+    }
+
+    #[test]
+    fn loosening_what_is_not_kept_is_refused() {
+        let loosen = ["memory".to_owned()];
+        let consent = Consent {
+            loosen: &loosen,
+            ..Consent::default()
+        };
+        let error = guard(&mut of(&IDS), &body(), consent).unwrap_err();
+        assert!(error.hint().unwrap().contains("pids-limit"), "{error}");
+        let error = guard(&mut of(&["cpus"]), &json!({}), consent).unwrap_err();
+        assert!(error.hint().unwrap().contains("no protection"), "{error}");
+    }
+
+    #[test]
+    fn looser_than_usual_is_no_protection() {
+        let body = json!({"HostConfig": {
+            "NetworkMode": "mine", "Runtime": "crun", "UsernsMode": "host",
+            "SecurityOpt": ["seccomp=unconfined", "apparmor:unconfined", "no-new-privileges=false"]
+        }});
+        for id in [
+            "network",
+            "runtime",
+            "userns",
+            "memory",
+            "cpuset-cpus",
+            "security-opt.seccomp",
+            "security-opt.apparmor",
+            "security-opt.no-new-privileges",
+        ] {
+            assert!(!protects(&body, id), "{id}");
+        }
+        let own_profiles = json!({"HostConfig": {"SecurityOpt": ["seccomp={}", "apparmor=mine"]}});
+        assert!(protects(&own_profiles, "security-opt.seccomp"));
+        assert!(protects(&own_profiles, "security-opt.apparmor"));
+    }
+
+    #[test]
+    fn a_bare_process_keeps_what_it_can_or_is_none() {
+        let ids = [
+            "cap-drop",
+            "network",
+            "pids-limit",
+            "security-opt.no-new-privileges",
+        ];
+        let mut own = of(&ids);
+        guard(&mut own, &body(), Consent::default()).unwrap();
+        assert_eq!(own.not_bare, None);
+        assert_eq!(own.bare.text("network"), Some("none"));
+        let caps = own.bare.words("caps");
+        assert!(caps.iter().any(|it| it == "CHOWN"), "{caps:?}");
+        assert!(!caps.iter().any(|it| it == "NET_RAW"), "{caps:?}");
+        assert_eq!(
+            own.bare.value("pids").map(ToString::to_string).as_deref(),
+            Some("69")
+        );
+        let mut own = of(&["user"]);
+        guard(&mut own, &body(), Consent::default()).unwrap();
+        assert!(own.not_bare.unwrap().contains("`--user`"));
+        let mut hosts = of(&[]);
+        let body = json!({"HostConfig": {"NetworkMode": "host"}});
+        guard(&mut hosts, &body, Consent::default()).unwrap();
+        assert_eq!(hosts.bare.text("network"), Some("host"));
+    }
+}

@@ -1,0 +1,96 @@
+//! The network of copies whose original is on networks of the user's: one of the run's own.
+//!
+//! It carries the run's label and is removed with the run, whose record names this podman.
+//! What it cannot see: what a network of another driver than `bridge` does to a program; copies have a bridge.
+
+use super::super::caller::Caller;
+use super::words::Unit;
+use crate::cx::{CONTROL_LIMIT, Context};
+use crate::env::EnvError;
+use crate::env::text::printable;
+
+/// Modes that are no network of the user's, up to a colon.
+const NOT_THE_USERS: [&str; 9] = tare_model::rows! {
+    "", "bridge", "default", "host", "none", "ns", "pasta", "private", "slirp4netns",
+};
+
+/// The networks and containers of the user's that a line joins.
+fn named(units: &[Unit]) -> Vec<String> {
+    let units = units.iter().filter(|unit| unit.flag == "network");
+    let names = units.flat_map(|unit| unit.text().split(','));
+    names
+        .filter_map(|text| {
+            let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+            if name == "container" {
+                return Some(format!(
+                    "the network of the container `{}`",
+                    printable(rest)
+                ));
+            }
+            let is_users = !NOT_THE_USERS.contains(&name) && !name.contains('=');
+            is_users.then(|| format!("the network `{}`", printable(name)))
+        })
+        .collect()
+}
+
+/// Whether nothing outside is reached from any of these networks.
+fn is_internal(cx: &Context<'_>, caller: &Caller, units: &[Unit]) -> bool {
+    let units = units.iter().filter(|unit| unit.flag == "network");
+    let names = units.flat_map(|unit| unit.text().split(','));
+    let mut names = names.filter_map(|text| text.split(':').next());
+    names.all(|name| {
+        let arguments = ["network", "inspect", "--format=json", "--", name];
+        let found = caller.ask(cx, "inspect the network", &arguments, CONTROL_LIMIT);
+        found.is_ok_and(|found| found[0]["internal"] == true)
+    })
+}
+
+/// Puts a line that joins networks of the user's on one of the run's own; what it does not join, in words.
+pub(super) fn isolate(
+    cx: &Context<'_>,
+    caller: &Caller,
+    units: &mut Vec<Unit>,
+) -> Result<Vec<String>, EnvError> {
+    let names = named(units);
+    if names.is_empty() {
+        return Ok(names);
+    }
+    let name = format!("tare-{}-own", cx.run);
+    let label = format!("--label=tare.run={}", cx.run);
+    let mut arguments = vec!["network", "create", "--label=tare=1", &label];
+    if is_internal(cx, caller, units) {
+        arguments.push("--internal");
+    }
+    arguments.push(&name);
+    caller.call(
+        cx,
+        "create a network for the copies",
+        &arguments,
+        &[],
+        CONTROL_LIMIT,
+    )?;
+    units.retain(|unit| !matches!(unit.flag.as_str(), "network" | "net"));
+    units.push(Unit::new("network", name));
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_of_the_user_are_told_from_podmans() {
+        let of = |texts: &[&str]| {
+            let units: Vec<Unit> = texts
+                .iter()
+                .map(|text| Unit::new("network", *text))
+                .collect();
+            named(&units).join(", ")
+        };
+        assert_eq!(of(&["none"]), "");
+        assert_eq!(of(&["slirp4netns:allow_host_loopback=true"]), "");
+        assert_eq!(of(&["mine:alias=db", "host"]), "the network `mine`");
+        assert_eq!(of(&["one,two"]), "the network `one`, the network `two`");
+        assert_eq!(of(&["container:db"]), "the network of the container `db`");
+    }
+}
