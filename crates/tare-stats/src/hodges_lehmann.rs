@@ -40,7 +40,7 @@ pub fn hodges_lehmann_at(d: &[f64], levels: [f64; 2]) -> Result<[Estimate; 2], U
     check(&[d], first)?;
     check(&[], second)?;
     let (null, d) = (SignedRank::new(d.len()), sorted(d));
-    with_pairs(&null, &d, |nth| {
+    with_pairs(&d, |nth| {
         Ok([
             at_level(&null, d.len(), first, nth)?,
             at_level(&null, d.len(), second, nth)?,
@@ -55,17 +55,17 @@ pub(crate) fn paired_with(
     d: &[f64],
     level: f64,
 ) -> Result<Estimate, Undetermined> {
-    with_pairs(null, d, |nth| at_level(null, d.len(), level, nth))
+    with_pairs(d, |nth| at_level(null, d.len(), level, nth))
 }
 
 /// Lets `take` ask for the Walsh averages of sorted values by their ranks.
-fn with_pairs<T>(
-    null: &SignedRank,
+pub(crate) fn with_pairs<T>(
     d: &[f64],
     take: impl FnOnce(&mut dyn FnMut(usize) -> f64) -> Result<T, Undetermined>,
 ) -> Result<T, Undetermined> {
+    let count = d.len() * (d.len() + 1) / 2;
     if d.len() <= LIST_UP_TO {
-        let mut walsh = Vec::with_capacity(null.largest());
+        let mut walsh = Vec::with_capacity(count);
         for (i, &left) in d.iter().enumerate() {
             walsh.extend(d[i..].iter().map(|&right| f64::midpoint(left, right)));
         }
@@ -73,7 +73,7 @@ fn with_pairs<T>(
         return take(&mut |rank| walsh[rank - 1] + 0.0);
     }
     let ends = (d[0], d[d.len() - 1]);
-    let mut ranks = Ranks::new(null.largest(), ends, |value| means_around(d, value));
+    let mut ranks = Ranks::new(count, ends, |value| means_around(d, value));
     take(&mut |rank| ranks.nth(rank))
 }
 

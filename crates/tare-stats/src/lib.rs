@@ -13,6 +13,7 @@
 
 pub mod binomial;
 pub mod bootstrap;
+pub mod clustered;
 pub mod concurrency;
 pub mod design;
 pub mod diagnostics;
@@ -37,6 +38,7 @@ pub mod warm_up;
 
 pub use binomial::{acceptance_region, binomial_quantile, clopper_pearson};
 pub use bootstrap::{BootstrapMethod, block_bootstrap};
+pub use clustered::{Differences, clustered, clustered_at, clustered_p, clustered_tails};
 pub use concurrency::{efficiency, expected_makespan, jain, makespan, makespan_excess, stretch};
 pub use design::{BlockOrders, seeded_shuffle, williams_rows};
 pub use hodges_lehmann::{hodges_lehmann_at, hodges_lehmann_paired, hodges_lehmann_unpaired};

@@ -24,7 +24,7 @@ use crate::selection::{means_at_most, means_below};
 pub const EXACT_UP_TO: usize = 256;
 
 /// Lets a tail probability that equals α/2 but for rounding pass.
-const ROUNDING: f64 = 1e-12;
+pub(crate) const ROUNDING: f64 = 1e-12;
 
 /// The distribution of T⁺ for `n` symmetric values.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ impl SignedRank {
         let (lower, cumulants) = if n <= EXACT_UP_TO {
             (lower_half(n), [0.0; 4])
         } else {
-            (Vec::new(), cumulants(n))
+            (Vec::new(), coin_cumulants(1..=n))
         };
         Self {
             n,
@@ -193,11 +193,11 @@ fn lower_half(n: usize) -> Vec<f64> {
     p
 }
 
-/// Even cumulants of Σ i·B_i: a fair coin of height i has those of a uniform of
-/// width 2i less those of one of width i.
-fn cumulants(n: usize) -> [f64; 4] {
+/// Even cumulants of Σ i·B_i over the heights given: a fair coin of height i has those of a
+/// uniform of width 2i less those of one of width i.
+pub(crate) fn coin_cumulants(heights: impl Iterator<Item = usize>) -> [f64; 4] {
     let mut kappa = [0.0; 4];
-    for i in 1..=n {
+    for i in heights {
         let square = (i as f64).powi(2);
         let mut power = 1.0;
         for value in &mut kappa {
@@ -217,7 +217,7 @@ fn cumulants(n: usize) -> [f64; 4] {
 mod tests {
     use tare_model::whole_place;
 
-    use super::{SignedRank, cumulants, lower_half};
+    use super::{SignedRank, coin_cumulants, lower_half};
     use crate::lattice::lattice_cdf;
 
     #[test]
@@ -225,10 +225,10 @@ mod tests {
         for n in [257, 300] {
             let exact = lower_half(n);
             let mean = (n * (n + 1)) as f64 / 4.0;
-            let near = mean - 5.0 * cumulants(n)[0].sqrt();
+            let near = mean - 5.0 * coin_cumulants(1..=n)[0].sqrt();
             let (mut worst, mut worst_near) = (0.0_f64, 0.0_f64);
             for (w, p) in exact.iter().enumerate() {
-                let off = (p - lattice_cdf(w as f64, mean, cumulants(n))).abs();
+                let off = (p - lattice_cdf(w as f64, mean, coin_cumulants(1..=n))).abs();
                 worst = worst.max(off);
                 if w as f64 > near {
                     worst_near = worst_near.max(off);
@@ -244,7 +244,7 @@ mod tests {
         let n = 257;
         let exact = lower_half(n);
         let series = SignedRank::new(n);
-        let sd = cumulants(n)[0].sqrt();
+        let sd = coin_cumulants(1..=n)[0].sqrt();
         let mean = (n * (n + 1)) as f64 / 4.0;
         for deviations in [5.5, 6.0, 8.0, 10.0] {
             let w = whole_place(mean - deviations * sd);
