@@ -60,6 +60,15 @@ fn folders_below(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
+/// Removes a folder after those below it, of every depth. Control groups hold no files that could be removed.
+fn remove_from_below(folder: &Path) -> io::Result<()> {
+    for below in folders_below(folder) {
+        // One that is not empty yet is what the folder above fails with.
+        let _ = remove_from_below(&below);
+    }
+    fs::remove_dir(folder)
+}
+
 /// Kills the members for which `is_ours` holds until there are none, then removes the folder and those below
 /// it. How many signals were sent.
 pub(super) fn remove_folder(
@@ -74,11 +83,7 @@ pub(super) fn remove_folder(
                 n_signals += 1;
             }
         }
-        for below in folders_below(folder) {
-            // Removed once it is empty; until then the folder above fails below.
-            let _ = fs::remove_dir(below);
-        }
-        match fs::remove_dir(folder) {
+        match remove_from_below(folder) {
             Ok(()) => return Ok(n_signals),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(n_signals),
             Err(error) if start.elapsed() > PATIENCE => return Err(error),
@@ -90,6 +95,15 @@ pub(super) fn remove_folder(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nested_groups_are_removed_at_every_depth() {
+        let place = std::env::temp_dir().join(format!("tare-nested-{}", std::process::id()));
+        fs::create_dir_all(place.join("a/b/c")).unwrap();
+        fs::create_dir(place.join("a/d")).unwrap();
+        assert_eq!(remove_folder(&place, |_| true).unwrap(), 0);
+        assert!(!place.exists());
+    }
 
     #[test]
     fn a_folder_that_cannot_be_removed_yet_is_tried_until_it_can() {

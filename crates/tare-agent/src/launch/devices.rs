@@ -13,6 +13,7 @@ use std::path::Path;
 
 use tare_model::launch::{LaunchError, Missing};
 
+use super::inner::{Make, Root, path_of};
 use super::{refused, sys};
 
 /// Names.
@@ -34,9 +35,9 @@ fn bind(target: &Path, host: &fs::File) -> io::Result<()> {
     sys::mount(OsStr::new(&source), target, "", libc::MS_BIND, "")
 }
 
-/// Mounts a new /dev on `dev`. Devices that cannot be bound are added to `missing`.
+/// Mounts a new /dev. Devices that cannot be bound are added to `missing`.
 pub(super) fn mount(
-    dev: &Path,
+    root: &Root,
     has_user_namespace: bool,
     missing: &mut Vec<Missing>,
 ) -> Result<(), LaunchError> {
@@ -45,14 +46,18 @@ pub(super) fn mount(
         .map(|name| sys::open_path(&Path::new("/dev").join(name)))
         .collect();
     let options = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_STRICTATIME;
-    sys::mount(
-        OsStr::new("tmpfs"),
-        dev,
-        "tmpfs",
-        options,
-        "mode=755,size=65536k",
-    )
-    .map_err(refused("mount tmpfs on /dev"))?;
+    let dev = root
+        .mount(
+            "/dev",
+            OsStr::new("tmpfs"),
+            "tmpfs",
+            options,
+            "mode=755,size=65536k",
+        )
+        .and_then(|()| root.find("/dev", Make::Nothing))
+        .map_err(refused("mount tmpfs on /dev"))?;
+    // An empty folder of its own from here on: nobody has put a link into it.
+    let dev = path_of(&dev);
     for (name, host) in DEVICES.iter().zip(host) {
         if let Err(error) = host.and_then(|host| bind(&dev.join(name), &host)) {
             missing.push(Missing {

@@ -11,13 +11,12 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use tare_model::launch::{Bind, LaunchError, LaunchSpec, Rootfs};
 
-use super::mounts::below;
+use super::inner::{Make, Root, path_of};
 use super::{refused, sys};
 
 /// The paths without their links, and without those that lie below others. What this process cannot find, nobody
@@ -68,7 +67,7 @@ pub(super) fn own(spec: &LaunchSpec) -> Vec<Bind> {
 }
 
 /// Covers everything under `root`. In the private mount namespace only.
-pub(super) fn cover(spec: &LaunchSpec, root: &Path) -> Result<(), LaunchError> {
+pub(super) fn cover(spec: &LaunchSpec, root: &Root) -> Result<(), LaunchError> {
     let places = places(spec);
     if places.is_empty() {
         return Ok(());
@@ -76,7 +75,7 @@ pub(super) fn cover(spec: &LaunchSpec, root: &Path) -> Result<(), LaunchError> {
     let null = sys::open_path(Path::new("/dev/null")).map_err(refused("open /dev/null"))?;
     for place in places {
         let names = names_only(spec, &place);
-        cover_one(&below(root, &place), names.as_ref().unwrap_or(&null)).map_err(|error| {
+        cover_one(root, &place, names.as_ref().unwrap_or(&null)).map_err(|error| {
             let mut refusal = refused(&format!("hide `{}`", place.display()))(error);
             refusal.hint = Some("private_paths = false shows it and all the others".into());
             refusal
@@ -112,17 +111,18 @@ fn names_only(spec: &LaunchSpec, place: &Path) -> Option<File> {
     sys::open_path(&path).ok()
 }
 
-fn cover_one(target: &Path, null: &File) -> io::Result<()> {
-    let found = match fs::symlink_metadata(target) {
+fn cover_one(root: &Root, place: &Path, null: &File) -> io::Result<()> {
+    let target = match root.find(place, Make::Nothing) {
         // On a file system of its own, which is not visible inside.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         found => found?,
     };
+    let found = target.metadata()?;
+    let target = path_of(&target);
     if found.is_dir() {
         let flags = libc::MS_NOSUID | libc::MS_NODEV;
         let options = format!("mode={:o},size=256m", found.mode() & 0o7777);
-        return sys::mount(OsStr::new("tmpfs"), target, "tmpfs", flags, &options);
+        return sys::mount(OsStr::new("tmpfs"), &target, "tmpfs", flags, &options);
     }
-    let source = format!("/proc/self/fd/{}", null.as_raw_fd());
-    sys::mount(OsStr::new(&source), target, "", libc::MS_BIND, "")
+    sys::mount(path_of(null).as_os_str(), &target, "", libc::MS_BIND, "")
 }

@@ -8,12 +8,12 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use tare_model::launch::{LaunchError, Missing, PairAddresses, REFUSED_STATUS};
 
 use super::control::Group;
+use super::inner::Root;
 use super::rootfs::{self, Layers};
 use super::seccomp::Filter;
 use super::spec::Plan;
@@ -111,15 +111,16 @@ fn build(inside: &Inside<'_>, missing: &mut Vec<Missing>) -> Result<(), LaunchEr
     }
     sys::reset_signals().map_err(refused("reset the signals"))?;
     sys::new_session().map_err(refused("start a session"))?;
+    leave_keyring(missing);
     if spec.namespaces.cgroup {
         sys::unshare(libc::CLONE_NEWCGROUP).map_err(refused("enter a cgroup namespace"))?;
     }
     if spec.namespaces.mount {
         mounts::make_private()?;
-        let root = match inside.layers {
+        let root = Root::new(match inside.layers {
             Some(layers) => rootfs::mount(layers, plan.has_user_namespace, missing)?,
-            None => Path::new("/").to_owned(),
-        };
+            None => "/".into(),
+        });
         let wanted = spec.binds.iter().cloned().chain(hidden::own(spec));
         let sources = mounts::open_binds(wanted)?;
         hidden::cover(spec, &root)?;
@@ -129,7 +130,7 @@ fn build(inside: &Inside<'_>, missing: &mut Vec<Missing>) -> Result<(), LaunchEr
             mounts::bind_shared(folder, &root)?;
         }
         if inside.layers.is_some() {
-            rootfs::enter(&root)?;
+            rootfs::enter(root.folder())?;
         }
     }
     if spec.namespaces.net {
@@ -175,6 +176,17 @@ fn build(inside: &Inside<'_>, missing: &mut Vec<Missing>) -> Result<(), LaunchEr
     sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong)
         .map(drop)
         .map_err(refused("bind this life to the launcher's"))
+}
+
+/// Leaves the session keyring of whoever started this. A kernel without keyrings has none to leave.
+fn leave_keyring(missing: &mut Vec<Missing>) {
+    match sys::new_keyring() {
+        Err(error) if error.raw_os_error() != Some(libc::ENOSYS) => missing.push(Missing {
+            what: "session keyring of its own".into(),
+            why: error.to_string(),
+        }),
+        _ => {}
+    }
 }
 
 fn load(inside: &Inside<'_>) -> Result<(), LaunchError> {

@@ -15,6 +15,7 @@ mod control;
 mod device_rules;
 mod devices;
 mod hidden;
+mod inner;
 mod inside;
 mod limits;
 mod mounts;

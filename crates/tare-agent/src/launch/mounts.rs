@@ -8,12 +8,12 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tare_model::launch::{Bind, LaunchError, LaunchSpec, Missing, READ_ONLY_PATHS, SharedFolder};
 
 use super::control::Group;
+use super::inner::{Make, Root, path_of};
 use super::{devices, refused, sys};
 
 const QUIET: libc::c_ulong = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
@@ -36,45 +36,40 @@ pub(super) fn bind(source: &OsStr, target: &Path) -> io::Result<()> {
 }
 
 /// Binds the folder that the inside shares with the host.
-pub(super) fn bind_shared(folder: &SharedFolder, root: &Path) -> Result<(), LaunchError> {
-    bind(OsStr::new(&folder.source), &below(root, &folder.target)).map_err(refused(&format!(
-        "bind the shared folder `{}`",
-        folder.source
-    )))
+pub(super) fn bind_shared(folder: &SharedFolder, root: &Root) -> Result<(), LaunchError> {
+    root.bind(OsStr::new(&folder.source), &folder.target)
+        .map_err(refused(&format!(
+            "bind the shared folder `{}`",
+            folder.source
+        )))
 }
 
 /// Remounts a bind read-only. Flags that the mount was locked with must be repeated in a user namespace.
-fn protect(target: &Path, flags: libc::c_ulong) -> io::Result<()> {
+fn protect(root: &Root, path: impl AsRef<Path>, flags: libc::c_ulong) -> io::Result<()> {
     let change = libc::MS_BIND | libc::MS_REMOUNT | libc::MS_RDONLY;
-    sys::mount(OsStr::new(""), target, "", change | flags, "")
-}
-
-/// Where a path of the inside lies as long as `root` is not yet the root.
-pub(super) fn below(root: &Path, path: impl AsRef<Path>) -> PathBuf {
-    let path = path.as_ref();
-    root.join(path.strip_prefix("/").unwrap_or(path))
+    root.mount(path, OsStr::new(""), "", change | flags, "")
 }
 
 /// Mounts a file system; where that is not allowed, binds the host's and says so.
 fn new_or_bound(
-    root: &Path,
+    root: &Root,
     path: &str,
     kind: &str,
     flags: libc::c_ulong,
     missing: &mut Vec<Missing>,
 ) -> Result<(), LaunchError> {
-    let target = below(root, path);
-    let Err(error) = sys::mount(OsStr::new(kind), &target, kind, flags, "") else {
+    let Err(error) = root.mount(path, OsStr::new(kind), kind, flags, "") else {
         return Ok(());
     };
     missing.push(Missing {
         what: format!("new {path}"),
         why: format!("mounting {kind}: {error}; the host's is bound instead"),
     });
-    if root == Path::new("/") {
+    if root.is_host() {
         return Ok(());
     }
-    bind(OsStr::new(path), &target).map_err(refused(&format!("bind the host's {path}")))
+    root.bind(OsStr::new(path), path)
+        .map_err(refused(&format!("bind the host's {path}")))
 }
 
 /// Where a cgroup folder of the host stays reachable after /sys was covered.
@@ -85,11 +80,11 @@ struct GroupSource<'a> {
 
 /// Shows the instance's groups under /sys/fs/cgroup, read-only, in the layout that the host has.
 fn mount_cgroups(
-    root: &Path,
+    root: &Root,
     sources: &[GroupSource<'_>],
     has_namespace: bool,
 ) -> Result<(), LaunchError> {
-    let top = below(root, "/sys/fs/cgroup");
+    let top = Path::new("/sys/fs/cgroup");
     let mount_one = |source: &GroupSource<'_>, target: &Path| {
         let hierarchy = &source.group.hierarchy;
         if has_namespace {
@@ -98,16 +93,16 @@ fn mount_cgroups(
             } else {
                 "cgroup"
             };
-            sys::mount(
-                OsStr::new("cgroup"),
+            root.mount(
                 target,
+                OsStr::new("cgroup"),
                 kind,
                 QUIET | libc::MS_RDONLY,
                 &hierarchy.options,
             )
         } else if let Some(folder) = &source.folder {
-            let folder = format!("/proc/self/fd/{}", folder.as_raw_fd());
-            bind(OsStr::new(&folder), target).and_then(|()| protect(target, QUIET))
+            root.bind(path_of(folder).as_os_str(), target)
+                .and_then(|()| protect(root, target, QUIET))
         } else {
             Err(io::Error::from(io::ErrorKind::NotFound))
         }
@@ -115,11 +110,11 @@ fn mount_cgroups(
     if let [only] = sources
         && only.group.hierarchy.is_unified
     {
-        return mount_one(only, &top).map_err(refused("mount the cgroup"));
+        return mount_one(only, top).map_err(refused("mount the cgroup"));
     }
-    sys::mount(
+    root.mount(
+        top,
         OsStr::new("tmpfs"),
-        &top,
         "tmpfs",
         QUIET,
         "mode=755,size=64k",
@@ -133,16 +128,16 @@ fn mount_cgroups(
             .file_name()
             .unwrap_or(OsStr::new("unified"));
         let target = top.join(name);
-        fs::create_dir(&target)
-            .and_then(|()| mount_one(source, &target))
+        root.find(&target, Make::Folder)
+            .and_then(|_| mount_one(source, &target))
             .map_err(refused(&format!("mount the cgroup `{}`", name.display())))?;
     }
-    protect(&top, QUIET).map_err(refused("write-protect /sys/fs/cgroup"))
+    protect(root, top, QUIET).map_err(refused("write-protect /sys/fs/cgroup"))
 }
 
 fn mount_sys(
     spec: &LaunchSpec,
-    root: &Path,
+    root: &Root,
     groups: &[Group],
     missing: &mut Vec<Missing>,
 ) -> Result<(), LaunchError> {
@@ -169,7 +164,7 @@ fn mount_sys(
 }
 
 /// Covers or write-protects paths; those that this kernel does not have are passed over, as runtimes do.
-fn mask(spec: &LaunchSpec, root: &Path) -> Result<(), LaunchError> {
+fn mask(spec: &LaunchSpec, root: &Root) -> Result<(), LaunchError> {
     let null = sys::open_path(Path::new("/dev/null")).map_err(refused("open /dev/null"))?;
     let is_done = |path: &str, result: io::Result<()>| match result {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -180,20 +175,21 @@ fn mask(spec: &LaunchSpec, root: &Path) -> Result<(), LaunchError> {
         _ => Ok(()),
     };
     for path in spec.docker.masked_paths() {
-        let target = below(root, path);
-        let result = fs::metadata(&target).and_then(|found| {
-            if found.is_dir() {
+        let result = root.find(path, Make::Nothing).and_then(|found| {
+            if found.metadata()?.is_dir() {
                 let (kind, flags) = ("tmpfs", libc::MS_RDONLY);
-                return sys::mount(OsStr::new(kind), &target, kind, flags, "size=0k");
+                return sys::mount(OsStr::new(kind), &path_of(&found), kind, flags, "size=0k");
             }
-            let source = format!("/proc/self/fd/{}", null.as_raw_fd());
-            bind(OsStr::new(&source), &target)
+            bind(path_of(&null).as_os_str(), &path_of(&found))
         });
         is_done(path, result)?;
     }
     for path in READ_ONLY_PATHS {
-        let target = below(root, path);
-        let result = bind(target.as_os_str(), &target).and_then(|()| protect(&target, QUIET));
+        let result = root.find(path, Make::Nothing).and_then(|found| {
+            let found = path_of(&found);
+            bind(found.as_os_str(), &found)?;
+            protect(root, path, QUIET)
+        });
         is_done(path, result)?;
     }
     Ok(())
@@ -229,36 +225,34 @@ pub(super) fn open_binds(
 }
 
 /// Shows the host's folders and files that were asked for.
-pub(super) fn bind_all(sources: &[Source], root: &Path) -> Result<(), LaunchError> {
+pub(super) fn bind_all(sources: &[Source], root: &Root) -> Result<(), LaunchError> {
     for source in sources {
-        let target = below(root, &source.bind.target);
-        show(source, &target).map_err(refused(&format!("bind `{}`", source.bind.source)))?;
+        show(source, root).map_err(refused(&format!("bind `{}`", source.bind.source)))?;
     }
     Ok(())
 }
 
-fn show(source: &Source, target: &Path) -> io::Result<()> {
-    if !target.exists() {
-        if source.is_folder {
-            fs::create_dir_all(target)?;
-        } else {
-            target.parent().map_or(Ok(()), fs::create_dir_all)?;
-            fs::File::create(target)?;
-        }
-    }
-    let held = format!("/proc/self/fd/{}", source.held.as_raw_fd());
-    bind(OsStr::new(&held), target)?;
+fn show(source: &Source, root: &Root) -> io::Result<()> {
+    let make = if source.is_folder {
+        Make::Folder
+    } else {
+        Make::File
+    };
+    let target = root.find(&source.bind.target, make)?;
+    bind(path_of(&source.held).as_os_str(), &path_of(&target))?;
+    // What lies there now.
+    let target = root.find(&source.bind.target, Make::Nothing)?;
     let read_only = source.bind.read_only;
     let mut attributes = u64::from(read_only) * libc::MOUNT_ATTR_RDONLY;
     if source.is_folder {
         // A node that is made in it is no device.
         attributes |= libc::MOUNT_ATTR_NODEV;
     }
-    match sys::restrict_mounts(target, attributes) {
+    match sys::restrict_mounts(&path_of(&target), attributes) {
         // Before Linux 5.12 there is no such call, and a filter around Tare may refuse it.
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
             if read_only {
-                protect(target, 0)?;
+                protect(root, &source.bind.target, 0)?;
             }
             Ok(())
         }
@@ -270,21 +264,20 @@ fn show(source: &Source, target: &Path) -> io::Result<()> {
 /// is not the host's, the host's part is bound, so that programs find what they expect.
 pub(super) fn mount_all(
     spec: &LaunchSpec,
-    root: &Path,
+    root: &Root,
     groups: &[Group],
     has_user_namespace: bool,
     missing: &mut Vec<Missing>,
 ) -> Result<(), LaunchError> {
-    let is_host_root = root == Path::new("/");
     let bind_host = |path: &str| {
-        if is_host_root {
+        if root.is_host() {
             return Ok(());
         }
-        bind(OsStr::new(path), &below(root, path))
+        root.bind(OsStr::new(path), path)
             .map_err(refused(&format!("bind the host's {path}")))
     };
     if spec.mounts.dev {
-        devices::mount(&below(root, "/dev"), has_user_namespace, missing)?;
+        devices::mount(root, has_user_namespace, missing)?;
     } else {
         bind_host("/dev")?;
     }

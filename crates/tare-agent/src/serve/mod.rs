@@ -202,6 +202,8 @@ pub(crate) enum Killed {
     Limit,
     /// The host asked for it.
     Cancelled,
+    /// What it said is no frame, or one that is too long.
+    Garbled,
 }
 
 /// What is known of a worker that has ended and was reaped.
@@ -229,6 +231,8 @@ pub(crate) fn conclude(ended: Ended) -> Reply {
         (Some(Killed::Limit), ..) => Failure::TimedOut {
             limit_ns: ended.limit_ns,
         },
+        (Some(Killed::Garbled), Exit::Signal(_), Err(problem))
+        | (_, Exit::Code(0), Err(problem)) => Failure::Garbled(problem),
         (_, Exit::Signal(signal), _) => Failure::Killed { signal },
         (_, Exit::Code(0), Ok(Some(Reply::Done { mut raw, .. }))) => {
             raw.stderr = Bytes(ended.stderr);
@@ -239,7 +243,6 @@ pub(crate) fn conclude(ended: Ended) -> Reply {
         (_, Exit::Code(0), Ok(None)) => {
             Failure::Garbled("the worker ended without a report".into())
         }
-        (_, Exit::Code(0), Err(problem)) => Failure::Garbled(problem),
         (_, Exit::Code(code), _) => Failure::Exited {
             code,
             message: message(&ended.stderr),

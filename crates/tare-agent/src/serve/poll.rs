@@ -252,7 +252,11 @@ impl Server<'_> {
             match said {
                 Ok(Said::Now(reply)) => write_frame(&mut self.output, &reply)?,
                 Ok(Said::Last(reply)) => active.answer = Ok(Some(reply)),
-                Err(problem) => active.answer = Err(problem),
+                Err(problem) => {
+                    active.answer = Err(problem);
+                    // Nothing that comes after it can be understood.
+                    active.end(Killed::Garbled);
+                }
             }
         }
         Ok(())
@@ -399,12 +403,20 @@ struct Ready {
     signals: bool,
 }
 
-/// Reads until the stream would block; closes it at its end.
+/// How much is read of one stream before the others, the host and the limits are looked at again. A pipe holds less,
+/// so what a worker wrote before it ended is read at once.
+const MOST_AT_ONCE: usize = 256 << 10;
+
+/// Reads until the stream would block or enough was read for now; closes it at its end.
 fn read_available(stream: &mut Option<File>, mut take: impl FnMut(&[u8])) {
     let mut bytes = [0u8; 16 << 10];
-    while let Some(file) = stream {
+    let mut read = 0;
+    while let Some(file) = stream.as_mut().filter(|_| read < MOST_AT_ONCE) {
         match file.read(&mut bytes) {
-            Ok(count @ 1..) => take(&bytes[..count]),
+            Ok(count @ 1..) => {
+                read += count;
+                take(&bytes[..count]);
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
             Ok(0) | Err(_) => *stream = None,

@@ -30,7 +30,7 @@ impl Clean {
             output::tell(NOTHING);
             return Ok(Exit::Done);
         };
-        let session = Session::begin(place, None)?;
+        let session = Session::begin_to_clean(place, None)?;
         let result = sweep(&session, &state, &dead);
         session.end()?;
         result

@@ -6,6 +6,7 @@ use tare_model::StoppedBy;
 use tare_model::study::A_PRIME;
 
 use super::home::Place;
+use super::kept_readings::remove_useless;
 use super::{Exit, Failed, output};
 use crate::report::command_line;
 use crate::store::{RunLine, Store};
@@ -18,10 +19,16 @@ pub(crate) struct Runs {
     /// Every run by itself, also those that came before another in one answer of `tare why`.
     #[arg(long)]
     all: bool,
+    /// Delete this run with everything that it stored, also what its commands printed. For good.
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["json", "all"])]
+    delete: Option<String>,
 }
 
 impl Runs {
     pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
+        if let Some(run) = &self.delete {
+            return delete(place, run);
+        }
         let runs = Store::open_to_read(&place.store_file()?)?.runs()?;
         if self.json {
             let rows: Vec<serde_json::Value> = runs
@@ -53,6 +60,21 @@ impl Runs {
         }
         Ok(Exit::Done)
     }
+}
+
+/// Deletes a run from the store, and what was kept of its readings.
+fn delete(place: &Place, run: &str) -> Result<Exit, Failed> {
+    let file = place.store_file()?;
+    // Asked first of a store that is only read: a wrong name makes and changes nothing.
+    let run = Store::open_to_read(&file)?.resolve(run)?;
+    let mut store = Store::open(&file)?;
+    store.delete(&run)?;
+    let known: Vec<_> = store.runs()?.into_iter().map(|line| line.id).collect();
+    if let Some(state) = Place::existing_state_folder()? {
+        remove_useless(&state, &known)?;
+    }
+    output::tell(&format!("{run} is deleted"));
+    Ok(Exit::Done)
 }
 
 /// One line an answer, under the name of its last run: of runs, the newest first, those that came before another of

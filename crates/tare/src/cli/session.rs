@@ -12,7 +12,7 @@ use super::{Exit, Failed, output};
 use crate::cx::begun;
 use crate::cx::files::FileError;
 use crate::cx::observer::Silent;
-use crate::cx::owner::{Owner, OwnerError};
+use crate::cx::owner::{self, Owner, OwnerError};
 use crate::cx::{AgentError, Agents, Cancel, Clock, Context, Observer, SystemClock, SystemExec};
 use crate::env::{self, Instance, StartMode};
 use crate::plan::Plan;
@@ -46,17 +46,28 @@ impl From<OwnerError> for Failed {
 }
 
 impl Session {
-    /// Takes the run's folder and finds the agents. Ctrl-C from here on asks to stop in order.
+    /// Takes the run's folder and finds the agents; says what runs that were killed have left. Ctrl-C from here on asks
+    /// to stop in order.
     pub(super) fn begin(place: &Place, run: Option<RunId>) -> Result<Self, Failed> {
+        let session = Self::begin_to_clean(place, run)?;
+        match owner::dead_runs(session.owner.state()).map_or(0, |dead| dead.len()) {
+            0 => {}
+            1 => output::tell(&format!("note: a killed run {LEFTOVERS}")),
+            n_dead => output::tell(&format!("note: {n_dead} killed runs {LEFTOVERS}")),
+        }
+        Ok(session)
+    }
+
+    /// The same without a word about killed runs.
+    pub(super) fn begin_to_clean(place: &Place, run: Option<RunId>) -> Result<Self, Failed> {
         let state = Place::state_folder()?;
         let store = place.store_file()?;
         let clock = SystemClock::default();
         let run = run.unwrap_or_else(|| new_run(&clock));
         let (owner, agents) = owned(place, &state, &run)?;
         let cancel = Cancel::new();
-        let wish = cancel.clone();
-        // A second handler in one process is refused; then the first one still works.
-        let _ = ctrlc::set_handler(move || wish.request());
+        // Without it Ctrl-C ends this process at once.
+        let _ = cancel.ask_on_signals();
         Ok(Self {
             exec: SystemExec,
             clock,
@@ -153,6 +164,10 @@ impl Session {
         Ok(first?)
     }
 }
+
+/// What a killed run has done.
+const LEFTOVERS: &str =
+    "left files behind, maybe containers and copies of variables too: `tare clean` removes them";
 
 /// A run's folder with the agents in it; none is left where there are no agents.
 fn owned(place: &Place, state: &Path, run: &RunId) -> Result<(Owner, Agents), Failed> {

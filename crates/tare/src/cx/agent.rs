@@ -140,7 +140,7 @@ impl Agents {
         }
         let looked = candidates();
         if EMBEDDED.is_empty() {
-            for path in looked.iter().filter(|path| path.is_file()) {
+            for path in looked.iter().filter(|path| is_of_the_programs_owner(path)) {
                 known.push(taken(path, folder, Sealed::new)?);
             }
         }
@@ -253,6 +253,20 @@ fn candidates() -> Vec<PathBuf> {
             .map(|folder| folder.join(&name)),
     );
     paths
+}
+
+/// Whether a file is whoever's this program is, or root's: in a folder that others may write to, such as `/tmp`, anybody
+/// may lay an agent beside it.
+fn is_of_the_programs_owner(path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        let owner = |path: &Path| std::fs::metadata(path).ok().map(|found| found.uid());
+        let program = std::env::current_exe().ok().and_then(|path| owner(&path));
+        path.is_file() && owner(path).is_some_and(|uid| uid == 0 || Some(uid) == program)
+    }
+    #[cfg(not(unix))]
+    path.is_file()
 }
 
 fn read(path: &Path) -> Result<Known, AgentError> {

@@ -1,25 +1,140 @@
 //! The wish to stop, as Ctrl-C or a termination signal expresses it.
+//!
+//! The first signal asks to stop in order. The second asks not to wait for what does not answer, but to remove it by
+//! force. The third ends this process at once; what it leaves, `tare clean` removes.
+//! A hang-up that was ignored before Tare began stays ignored: `nohup` and `disown` set it so.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A flag that many may watch and that never goes back.
+/// How often somebody asked to stop; many may watch it, and it never goes back.
 #[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<AtomicBool>);
+pub struct Cancel(Arc<AtomicU32>);
 
 impl Cancel {
-    /// A flag that is not set.
+    /// Nobody has asked.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets it.
-    pub fn request(&self) {
-        self.0.store(true, Ordering::SeqCst);
+    /// Asks once more; how often that makes.
+    pub fn request(&self) -> u32 {
+        self.0.fetch_add(1, Ordering::SeqCst).saturating_add(1)
     }
 
     /// Whether somebody asked to stop.
     pub fn is_requested(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+        self.0.load(Ordering::SeqCst) > 0
+    }
+
+    /// Whether somebody asked twice: nothing is to be waited for any more.
+    pub fn is_insisted(&self) -> bool {
+        self.0.load(Ordering::SeqCst) > 1
+    }
+
+    /// Asks at every signal that means to stop, from now on, on a thread that waits for them.
+    ///
+    /// # Errors
+    /// This system has no thread or no signals for it.
+    pub fn ask_on_signals(&self) -> std::io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build()?;
+        let mut signals = {
+            let _inside = runtime.enter();
+            Signals::new()?
+        };
+        let wish = self.clone();
+        super::aside(move || {
+            runtime.block_on(async {
+                while signals.next().await {
+                    if wish.request() > 2 {
+                        leave();
+                    }
+                }
+            });
+        })
+    }
+}
+
+/// Ends this process as a shell expects it of one that Ctrl-C ended.
+#[allow(
+    clippy::exit,
+    reason = "asked for three times, while something keeps this process from ending in order"
+)]
+fn leave() -> ! {
+    std::process::exit(130)
+}
+
+/// The signals that mean to stop.
+#[cfg(unix)]
+struct Signals(Vec<tokio::signal::unix::Signal>);
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+
+        let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate()];
+        if !is_hang_up_ignored() {
+            kinds.push(SignalKind::hangup());
+        }
+        let signals: std::io::Result<Vec<_>> = kinds.into_iter().map(signal).collect();
+        signals.map(Self)
+    }
+
+    /// Waits for the next; whether there can be another.
+    async fn next(&mut self) -> bool {
+        std::future::poll_fn(|context| {
+            let mut all = self.0.iter_mut();
+            match all.find_map(|signal| match signal.poll_recv(context) {
+                std::task::Poll::Ready(word) => Some(word.is_some()),
+                std::task::Poll::Pending => None,
+            }) {
+                Some(is_one) => std::task::Poll::Ready(is_one),
+                None => std::task::Poll::Pending,
+            }
+        })
+        .await
+    }
+}
+
+/// Whether whoever started this process had it ignore a hang-up, as Linux tells (proc_pid_status(5)).
+#[cfg(unix)]
+fn is_hang_up_ignored() -> bool {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = text.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // Signal 1 is the lowest bit.
+    mask.is_some_and(|mask| mask & 1 != 0)
+}
+
+/// Ctrl-C.
+#[cfg(windows)]
+struct Signals(tokio::signal::windows::CtrlC);
+
+#[cfg(windows)]
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        tokio::signal::windows::ctrl_c().map(Self)
+    }
+
+    async fn next(&mut self) -> bool {
+        self.0.recv().await.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn asking_twice_is_more_than_asking_once() {
+        let cancel = Cancel::new();
+        assert!(!cancel.is_requested());
+        assert_eq!(cancel.clone().request(), 1);
+        assert!(cancel.is_requested() && !cancel.is_insisted());
+        assert_eq!(cancel.request(), 2);
+        assert!(cancel.is_insisted());
     }
 }

@@ -4,7 +4,7 @@
 //! made with the permissions that the user's own files have ([`create_output_folder`], [`write_output`]).
 
 use std::ffi::OsString;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use tare_model::mountinfo::Mount;
@@ -68,7 +68,7 @@ impl FileError {
     }
 }
 
-fn error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FileError {
+pub(super) fn error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FileError {
     let path = path.to_owned();
     move |source| FileError {
         action,
@@ -79,8 +79,20 @@ fn error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FileErr
 
 /// Reads a whole file as text.
 pub fn read_text(path: &Path) -> Result<String, FileError> {
-    std::fs::read_to_string(path).map_err(error("read", path))
+    let mut text = String::new();
+    let read = std::fs::File::open(path).and_then(|file| {
+        let n_read = file.take(TEXT_LIMIT + 1).read_to_string(&mut text)?;
+        if n_read as u64 > TEXT_LIMIT {
+            return Err(io::Error::other("it is longer than 16 MiB"));
+        }
+        Ok(())
+    });
+    read.map_err(error("read", path))?;
+    Ok(text)
 }
+
+/// The longest text that is read: a thousand times what studies and settings have. `/dev/zero` has no end.
+const TEXT_LIMIT: u64 = 16 << 20;
 
 /// Reads a whole file.
 pub fn read(path: &Path) -> Result<Vec<u8>, FileError> {

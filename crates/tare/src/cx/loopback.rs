@@ -142,6 +142,12 @@ fn response(answer: Answer) -> hyper::Response<Full<Bytes>> {
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::REFERRER_POLICY, "no-referrer"),
+        // Its content says the rest itself; this it cannot say.
+        (header::CONTENT_SECURITY_POLICY, "frame-ancestors 'none'"),
+        (
+            HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
     ] {
         let headers = response.headers_mut();
         headers.insert(name, HeaderValue::from_static(value));

@@ -25,6 +25,7 @@ pub mod observer;
 pub mod owner;
 #[cfg(unix)]
 mod patient;
+pub mod pinned;
 pub mod processor;
 #[cfg(unix)]
 pub mod relay;

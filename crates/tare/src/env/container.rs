@@ -40,7 +40,7 @@ use super::siblings::{Gathering, Number, Numbers};
 use super::text::and_cleanup;
 use super::{
     Availability, Configured, Declared, Driver, EnvError, Environment, Files, Instance, StartMode,
-    TURN_PAGE, docker,
+    TURN_PAGE, docker, private,
 };
 use crate::cx::{Context, Running, files, turn_page};
 
@@ -301,6 +301,10 @@ impl Environment for ContainerEnvironment {
 
     fn prepare(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
         files::create_folder(cx.scratch)?;
+        if self.settings.private_paths {
+            // Looked for here, for a start may be timed.
+            private::kept_by_root();
+        }
         if self.settings.docker.is_none() {
             self.settings.docker = docker::release_here(cx);
         }

@@ -24,6 +24,7 @@ use super::{
 };
 #[cfg(target_os = "linux")]
 use crate::cx::CONTROL_LIMIT;
+use crate::cx::pinned::Pinned;
 use crate::cx::{Context, files, turn_page};
 
 /// How long an agent may take to end after it was told to.
@@ -76,6 +77,7 @@ impl Driver for Host {
             variables: variables.filter_map(|text| variable(text)).collect(),
             numbers: Numbers::default(),
             nodes: 1,
+            agent: None,
         }))
     }
 
@@ -142,6 +144,8 @@ struct HostEnvironment {
     variables: Vec<(String, String)>,
     numbers: Numbers,
     nodes: u32,
+    /// The agent's file, once it is laid out.
+    agent: Option<Pinned>,
 }
 
 impl HostEnvironment {
@@ -157,13 +161,18 @@ impl HostEnvironment {
             .join(format!("{}.agent{ending}", self.arm.as_str()))
     }
 
-    /// Puts it there, if it is not there yet.
-    fn lay_out_the_agent(&self, cx: &Context<'_>) -> Result<(), EnvError> {
-        let program = self.program(cx);
-        if !files::is_program(&program) {
-            files::write_own_program(&program, &cx.agent.bytes()?)?;
+    /// Puts it there, if that was not done yet; where it is started from.
+    fn lay_out_the_agent(&mut self, cx: &Context<'_>) -> Result<PathBuf, EnvError> {
+        if self.agent.is_none() {
+            self.agent = Some(Pinned::write(&self.program(cx), &cx.agent.bytes()?)?);
         }
-        Ok(())
+        let agent = self.agent.as_ref().map(Pinned::program).transpose();
+        agent
+            .map(Option::unwrap_or_default)
+            .map_err(|error| EnvError::Refused {
+                what: "start the agent".to_owned(),
+                answer: error.to_string(),
+            })
     }
 
     /// The folder that the instances share, if several are wanted: one that all have anyway.
@@ -182,7 +191,7 @@ impl Environment for HostEnvironment {
         if let Some(shared) = self.shared(cx) {
             files::create_folder(&shared)?;
         }
-        self.lay_out_the_agent(cx)
+        self.lay_out_the_agent(cx).map(drop)
     }
 
     fn gather(&mut self, nodes: u32) {
@@ -192,7 +201,7 @@ impl Environment for HostEnvironment {
     fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError> {
         let workdir = self.folder(cx);
         files::create_folder(&workdir)?;
-        self.lay_out_the_agent(cx)?;
+        let program = self.lay_out_the_agent(cx)?;
         let mut arguments = vec!["serve".to_owned()];
         match mode {
             StartMode::Once => arguments.push("--no-spare".to_owned()),
@@ -207,7 +216,7 @@ impl Environment for HostEnvironment {
             .command(arguments)
             .that_leads_a_session()
             .variable("TARE_RUN", cx.run.as_str());
-        command.program = self.program(cx).display().to_string();
+        command.program = program.display().to_string();
         for (name, value) in &self.variables {
             command = command.variable(name.as_str(), value.as_str());
         }
@@ -231,6 +240,7 @@ impl Environment for HostEnvironment {
     }
 
     fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+        self.agent = None;
         files::remove(&self.program(cx))?;
         Ok(files::remove_folder(&self.folder(cx))?)
     }

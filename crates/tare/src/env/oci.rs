@@ -469,6 +469,8 @@ impl Environment for OciEnvironment {
         self.load()?;
         self.release = self.release.or_else(|| docker::release_here(cx));
         self.runtime(cx)?;
+        // Looked for here, for a start may be timed.
+        private::kept_by_root();
         Ok(files::create_folder(cx.scratch)?)
     }
 

@@ -3,25 +3,37 @@
 //! Whoever is root inside such a root reads what root may read. So homes, keys, password files, the sockets of
 //! engines (which are root to whoever may write to them) and Tare's own files are covered there, and what is
 //! wanted of them is shown on purpose: what a user binds, and the programs of the search path.
-//! What it cannot see: secrets in other places, and what lies in a folder that is shown on purpose.
+//! For root a list is not enough: what a machine keeps from all but root is found by its mode, where programs keep such
+//! things. An ordinary user's container reads no more than that user.
+//! What it cannot see: secrets in other places or deeper, and what lies in a folder that is shown on purpose.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use tare_model::launch::Bind;
 
 use crate::cx::{files, vars};
 
 /// Folders and files that are private wherever they are; what a machine does not have is passed over.
-const ALWAYS: [&str; 39] = tare_model::rows! {
+const ALWAYS: [&str; 40] = tare_model::rows! {
     "/root", "/home", "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/security/opasswd",
     "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private", "/etc/pki/tls/private", "/etc/letsencrypt",
     "/etc/krb5.keytab", "/etc/docker", "/etc/kubernetes", "/etc/rancher", "/etc/wireguard", "/etc/openvpn",
     "/etc/NetworkManager/system-connections", "/etc/wpa_supplicant", "/etc/ppp", "/var/backups",
     "/var/lib/docker", "/var/lib/containerd", "/var/lib/containers", "/var/lib/kubelet", "/var/lib/libvirt",
-    "/var/lib/tare", "/var/mail", "/var/spool/cron", "/run/docker.sock", "/run/docker", "/run/containerd",
+    "/var/lib/tare", "/var/log/journal", "/var/mail", "/var/spool/cron", "/run/docker.sock", "/run/docker", "/run/containerd",
     "/run/crio", "/run/podman", "/run/libvirt", "/run/dbus", "/run/systemd/private", "/run/user",
 };
+
+/// Where programs keep what is not for everybody, each with how many levels of it are looked at. A swap file lies at
+/// the top.
+const KEPT: [(&str, u32); 7] = tare_model::rows! {
+    ("/", 1), ("/etc", 3), ("/opt", 2), ("/srv", 2), ("/var", 1), ("/var/lib", 2), ("/var/log", 1),
+};
+
+/// From so many private files on their folder is covered as a whole: every cover is a mount.
+const MOST_FILES: usize = 16;
 
 /// Where an ssh server keeps what it proves itself with.
 const SSH: &str = "/etc/ssh";
@@ -42,6 +54,7 @@ const PLACES: [&str; 4] = ["HOME", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "KUBECONF
 pub(crate) fn paths(store: Option<&Path>) -> Vec<String> {
     let mut paths: Vec<String> = ALWAYS.map(str::to_owned).to_vec();
     paths.extend(host_keys());
+    paths.extend(kept_by_root().iter().cloned());
     for name in ENGINES {
         let socket = vars::text(name);
         paths.extend(socket.and_then(|text| text.strip_prefix("unix://").map(str::to_owned)));
@@ -61,6 +74,81 @@ pub(crate) fn paths(store: Option<&Path>) -> Vec<String> {
     paths.sort();
     paths.dedup();
     paths
+}
+
+/// What this machine keeps from all but root, as it was when this process looked first: a start that is timed does not
+/// look again. Nothing where this is not root.
+pub(crate) fn kept_by_root() -> &'static [String] {
+    static KEPT_BY_ROOT: OnceLock<Vec<String>> = OnceLock::new();
+    KEPT_BY_ROOT.get_or_init(|| {
+        let mut found = Vec::new();
+        if files::own_uid() == 0 {
+            for (folder, levels) in KEPT {
+                add_closed(Path::new(folder), levels, &mut found);
+            }
+        }
+        let text = |path: PathBuf| path.into_os_string().into_string().ok();
+        found.into_iter().filter_map(text).collect()
+    })
+}
+
+/// Adds what in a folder, and in so many levels of it, others than its owner's group may not read.
+fn add_closed(folder: &Path, levels: u32, found: &mut Vec<PathBuf>) {
+    let is_named = |path: &Path| KEPT.iter().any(|(name, _)| path == Path::new(name));
+    let mut files_here = Vec::new();
+    let names = match files::every_name(folder) {
+        Ok(names) => names,
+        Err(error) => {
+            // Not all that is in it can be named, so that nothing of it is shown.
+            if error.source.kind() != std::io::ErrorKind::NotFound && !is_named(folder) {
+                found.push(folder.to_owned());
+            }
+            return;
+        }
+    };
+    for name in names {
+        let path = folder.join(name);
+        match others_may(&path) {
+            Others::Nothing { is_folder: true } => found.push(path),
+            Others::Nothing { is_folder: false } => files_here.push(path),
+            // Looked at by itself.
+            Others::Enter if is_named(&path) => {}
+            Others::Enter if levels > 1 => add_closed(&path, levels - 1, found),
+            Others::Enter | Others::Read => {}
+        }
+    }
+    if files_here.len() < MOST_FILES || is_named(folder) {
+        found.append(&mut files_here);
+    } else {
+        found.push(folder.to_owned());
+    }
+}
+
+/// What somebody may do with a file or folder who is neither its owner nor of its group.
+enum Others {
+    /// Read the file, or follow the link; what is no plain file is passed over too.
+    Read,
+    /// Come to what lies in the folder.
+    Enter,
+    Nothing {
+        is_folder: bool,
+    },
+}
+
+fn others_may(path: &Path) -> Others {
+    #[cfg(unix)]
+    if let Ok(found) = path.symlink_metadata() {
+        use std::os::unix::fs::MetadataExt as _;
+        let is_folder = found.is_dir();
+        return match (is_folder, found.mode() & 0o007) {
+            (true, mode) if mode & 0o001 != 0 => Others::Enter,
+            (false, _) if !found.is_file() => Others::Read,
+            (false, mode) if mode & 0o004 != 0 => Others::Read,
+            _ => Others::Nothing { is_folder },
+        };
+    }
+    let _ = path;
+    Others::Read
 }
 
 /// The homes of people, as the list of users has them. Accounts of services have their programs' folders for homes.
@@ -262,6 +350,44 @@ mod tests {
                      nobody:x:65534:65534::/nonexistent:/usr/sbin/nologin\nall:x:1003:1003::/:/bin/sh\nbroken\n";
         let homes = homes_in(users);
         assert_eq!(homes, ["/root", "/srv/people/ann"].map(PathBuf::from));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn closed_files_and_folders_are_found_by_mode() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        let allow = |name: &str, mode: u32| {
+            std::fs::set_permissions(at(name), std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        for name in ["open/deep/deeper", "closed", "many"] {
+            std::fs::create_dir_all(at(name)).unwrap();
+        }
+        let mut names: Vec<String> = [
+            "open/key",
+            "open/text",
+            "open/deep/key",
+            "open/deep/deeper/key",
+            "closed/x",
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        names.extend((0..MOST_FILES).map(|number| format!("many/key-{number}")));
+        for name in &names {
+            std::fs::write(at(name), "secret").unwrap();
+            allow(name, 0o640);
+        }
+        allow("open/text", 0o644);
+        allow("closed", 0o750);
+        for name in ["open", "open/deep", "open/deep/deeper", "many"] {
+            allow(name, 0o755);
+        }
+        let mut found = Vec::new();
+        add_closed(place.path(), 3, &mut found);
+        found.sort();
+        let expected = ["closed", "many", "open/deep/key", "open/key"].map(at);
+        assert_eq!(found, expected);
     }
 
     #[cfg(unix)]

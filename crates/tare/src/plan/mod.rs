@@ -21,6 +21,7 @@ pub use duration::expected_ns;
 /// The most arms and trials of a study that came from elsewhere: others cannot be planned in a time that anybody waits.
 const MOST_ARMS: usize = 256;
 const MOST_TRIALS: usize = 1 << 27;
+const MOST_CELLS: usize = 1 << 20;
 
 /// The plan of a study.
 #[derive(Debug, Clone)]
@@ -60,7 +61,20 @@ impl Plan {
         let trials = arms
             .saturating_mul(workloads)
             .saturating_mul(study.blocks_max as usize);
-        (1..=MOST_ARMS).contains(&arms) && workloads > 0 && trials <= MOST_TRIALS
+        arms > 0 && workloads > 0 && arms <= MOST_ARMS && trials <= MOST_TRIALS
+    }
+
+    /// Whether a study that is read from elsewhere is small enough to be reported. With pairs each workload has a cell
+    /// for every two arms.
+    pub fn can_be_reported(study: &Study) -> bool {
+        let arms = study.arms.len();
+        let of_a_workload = if study.pairs {
+            arms.saturating_mul(arms)
+        } else {
+            arms
+        };
+        let cells = of_a_workload.saturating_mul(study.workloads.len());
+        arms <= MOST_ARMS && cells <= MOST_CELLS
     }
 
     /// The study.

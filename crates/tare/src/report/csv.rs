@@ -64,13 +64,17 @@ pub(super) fn params(series: &Series) -> String {
     params.join(" ")
 }
 
-/// A text as one field: in quotes where it must be, and never a formula.
+/// A text as one field: in quotes where it must be, and never a formula; nor its part behind a semicolon, which
+/// separates fields where the comma is the decimal point.
 fn quoted(text: &str) -> String {
-    let mut text = harmless(text);
-    if text.starts_with(['=', '+', '-', '@']) {
-        text.insert(0, '\'');
+    let mut parts = Vec::new();
+    for part in harmless(text).split(';') {
+        let is_formula = part.trim_start().starts_with(['=', '+', '-', '@']);
+        let mark = if is_formula { "'" } else { "" };
+        parts.push(format!("{mark}{part}"));
     }
-    if text.contains([',', '"']) {
+    let text = parts.join(";");
+    if text.contains([',', '"', ';']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {
         text
@@ -86,6 +90,7 @@ mod tests {
         assert_eq!(quoted("plain name"), "plain name");
         assert_eq!(quoted("a,\"b\""), "\"a,\"\"b\"\"\"");
         assert_eq!(quoted("=1+1"), "'=1+1");
+        assert_eq!(quoted("x; =1+1;y"), "\"x;' =1+1;y\"");
         assert_eq!(quoted("a\nb\u{202e}"), "a\\nb\\u{202e}");
     }
 }

@@ -272,6 +272,10 @@ fn escaped(text: &str) -> String {
             }
         }
     }
+    if out.starts_with(['[', '*']) {
+        // After the end of a table's line they would belong to that.
+        out.insert_str(0, "{}");
+    }
     out
 }
 
@@ -281,6 +285,8 @@ mod tests {
 
     #[test]
     fn no_text_is_a_command_and_no_letter_stops_a_compiler() {
+        assert_eq!(escaped("漢"), "{}[U+6F22]");
+        assert_eq!(escaped("*"), "{}*");
         let text = escaped("\\input{x} 100% & $a_b$ ~ ^ \u{202e} 漢 µs");
         for raw in ["\\input", "% ", " & ", "$a"] {
             let kept = text

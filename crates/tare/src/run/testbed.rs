@@ -292,6 +292,16 @@ pub(super) fn greet<'a>(
     }
 }
 
+/// How much an agent may say of where it is: a hundred times what the longest do. It is stored for each launch.
+const MOST_FACT_BYTES: usize = 1 << 20;
+
+fn bytes_of(facts: &Facts) -> usize {
+    facts
+        .iter()
+        .map(|(name, value)| name.len() + value.len())
+        .sum()
+}
+
 fn ask_facts(
     cx: &Context<'_>,
     channel: &mut dyn Channel,
@@ -304,7 +314,14 @@ fn ask_facts(
     };
     let limit = CONTROL_LIMIT + TOOL_LIMIT * u32::try_from(tools.len()).unwrap_or(u32::MAX);
     match ask(cx, channel, &request, limit)? {
-        Reply::Facts { facts } => Ok(facts),
+        Reply::Facts { facts } if bytes_of(&facts) <= MOST_FACT_BYTES => Ok(facts),
+        Reply::Facts { facts } => Err(NoStart::Trouble(Trouble {
+            why: format!(
+                "its agent says {} bytes about its place, and at most {MOST_FACT_BYTES} are kept",
+                bytes_of(&facts)
+            ),
+            fix: None,
+        })),
         _ => Err(out_of_turn("what it sees")),
     }
 }

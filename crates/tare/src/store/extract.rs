@@ -13,7 +13,7 @@ use tare_model::RunId;
 use super::{SetUp, Store, StoreError, classify, empty};
 
 /// The tables whose rows belong to a run, those first that others refer to.
-const OF_A_RUN: &[&str] = &tare_model::rows! {
+pub(super) const OF_A_RUN: &[&str] = &tare_model::rows! {
     "session", "session_end", "arm", "launch", "trial", "workload_end", "remark",
 };
 

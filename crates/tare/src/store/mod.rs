@@ -17,6 +17,7 @@ use tare_model::{Outcome, RunId};
 use crate::cx::files;
 use crate::plan::Plan;
 
+mod delete;
 mod error;
 mod extract;
 mod identity;

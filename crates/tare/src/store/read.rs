@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use rusqlite::types::Type;
 use rusqlite::{OptionalExtension, Row};
 use serde::de::DeserializeOwned;
-use tare_model::{CommandCall, RunId, StoppedBy};
+use tare_model::{CommandCall, RunId, StoppedBy, Study};
 
 use super::{
     ArmRecord, LaunchRecord, Remark, RunLine, SessionRecord, Store, StoreError, StoredRun,
     WorkloadEnd, classify,
 };
+use crate::plan::Plan;
 
 /// Each run with its last session's end and the time that it took; a session without an end counts up to
 /// the end of its last trial.
@@ -75,6 +76,17 @@ pub(super) fn parsed<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusql
     serde_json::from_str(text).map_err(|error| unreadable(column, error.to_string()))
 }
 
+/// The study in a column, if it is one that can be reported: a store may come from anybody.
+fn study_in(row: &Row<'_>, column: usize) -> rusqlite::Result<Study> {
+    let study: Study = parsed(row, column)?;
+    if Plan::can_be_reported(&study) {
+        return Ok(study);
+    }
+    let (n_arms, n_workloads) = (study.arms.len(), study.workloads.len());
+    let problem = format!("a study of {n_arms} arms and {n_workloads} workloads is too large");
+    Err(unreadable(column, problem))
+}
+
 fn run_id(text: String) -> rusqlite::Result<RunId> {
     RunId::new(text).map_err(|error| unreadable(0, error.to_string()))
 }
@@ -87,7 +99,7 @@ impl Store {
             [],
             |row| {
                 let line = line(row)?;
-                let study: tare_model::Study = parsed(row, 1)?;
+                let study = study_in(row, 1)?;
                 let mut workloads: Vec<String> = Vec::new();
                 for spec in &study.workloads {
                     if workloads.last().map(String::as_str) != Some(spec.id.as_str()) {
@@ -119,7 +131,7 @@ impl Store {
         let all = self.rows(
             "SELECT id, study FROM run ORDER BY number DESC",
             [],
-            |row| Ok((run_id(row.get(0)?)?, parsed::<tare_model::Study>(row, 1)?)),
+            |row| Ok((run_id(row.get(0)?)?, study_in(row, 1)?)),
         )?;
         let of_study = all.into_iter().filter(|(_, of)| of.id == study);
         Ok(of_study.map(|(run, _)| run).collect())
@@ -249,7 +261,7 @@ impl Store {
                    FROM run WHERE number = ?1",
                 [number],
                 |row| {
-                    let study: tare_model::Study = parsed(row, 1)?;
+                    let study = study_in(row, 1)?;
                     Ok(StoredRun {
                         id: run_id(row.get(0)?)?,
                         tare: row.get(2)?,

@@ -176,6 +176,21 @@ pub(super) fn migrate(connection: &mut Connection, steps: &[&str]) -> rusqlite::
     transaction.commit()
 }
 
+/// Lets rows of these tables be removed while `work` does so, within a transaction that either keeps all of it or none.
+pub(super) fn while_removable(
+    connection: &mut Connection,
+    tables: &[&str],
+    work: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for table in tables {
+        transaction.execute_batch(&format!("DROP TRIGGER IF EXISTS no_DELETE_of_{table}"))?;
+    }
+    work(&transaction)?;
+    refuse_changes(&transaction)?;
+    transaction.commit()
+}
+
 /// Puts triggers on every table, so that rows can be added and read but never changed or removed.
 fn refuse_changes(connection: &Connection) -> rusqlite::Result<()> {
     let tables: Vec<String> = connection

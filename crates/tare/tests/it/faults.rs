@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::product::{Product, agent, has_container, is_root, words};
+use crate::product::{Product, agent, has_container, is_root, with_own_mounts, words};
 use crate::world::{labelled, skip, wait_until};
 
 /// A study whose only environment is the built-in container with these settings, in which a shell does this once.
@@ -200,5 +200,94 @@ fn a_run_is_cleaned_or_gone_on_with_and_never_both_at_once() {
     let kinds = product.stored("SELECT DISTINCT kind FROM trial");
     assert_eq!(kinds, ["completed"], "a trial was disturbed by a clean-up");
     product.run(["clean"]).expect(0);
+    product.assert_nothing_left();
+}
+
+#[test]
+fn command_out_of_memory_fails_and_its_agent_goes_on() {
+    if !has_container() || !is_root() {
+        return skip("root", "only root can limit an environment's memory");
+    }
+    let product = Product::new();
+    // It keeps a line without an end.
+    let study = in_a_container("memory = \"64m\"", "tail /dev/zero");
+    let two_blocks = study
+        .replace("_min = 1", "_min = 2")
+        .replace("_max = 1", "_max = 2");
+    product.file("study.toml", two_blocks);
+    let dossier = product.dossier(["run", "study.toml"]);
+    let reason = dossier["failures"][0]["reason"].as_str().unwrap();
+    assert!(reason.contains("status 137"), "{reason}");
+    // Its agent answered each time: two blocks of the environment and of its copy.
+    let kinds = product.stored("SELECT kind FROM trial");
+    assert_eq!(kinds, ["completed"; 4]);
+    product.assert_nothing_left();
+}
+
+#[test]
+fn full_state_folder_ends_the_run_with_a_reason() {
+    if !is_root() {
+        return skip("root", "only root can mount");
+    }
+    let product = Product::new();
+    let home = product.home();
+    fs::create_dir_all(&home).unwrap();
+    // From hardly room for a record to hardly room for the agent; the store lies where there is room.
+    for kilobytes in ["8", "64", "1024", "2048", "2500"] {
+        let script = format!(
+            "mount -t tmpfs -o size={kilobytes}k,mode=700 tmpfs {} || exit 99\n\"$@\"",
+            home.display()
+        );
+        let store = product.folder().join("store.sqlite");
+        let inner = product.command(words(
+            "run --env host --workload getppid --blocks 1 --store store.sqlite",
+        ));
+        let mut command = with_own_mounts(&script, &[], &inner);
+        product.set_variables(&mut command);
+        let ended = product.finish(command);
+        if ended.code == Some(99) {
+            return skip("root", &format!("nothing can be mounted here: {ended}"));
+        }
+        assert!(!ended.stderr.contains("panicked"), "{kilobytes}: {ended}");
+        let is_told =
+            ended.code == Some(0) || ended.stderr.to_lowercase().contains("no space left");
+        assert!(is_told, "{kilobytes}: {ended}");
+        let _ = fs::remove_file(store);
+        product.assert_nothing_left();
+    }
+}
+
+#[test]
+fn full_layer_of_an_environment_is_the_commands_failure() {
+    if !has_container() || !is_root() {
+        return skip("root", "only root can mount");
+    }
+    let product = Product::new();
+    let home = product.home();
+    fs::create_dir_all(&home).unwrap();
+    product.file(
+        "study.toml",
+        in_a_container("", "exec dd if=/dev/zero of=/fill bs=1M count=500"),
+    );
+    // What is written inside goes to the layer in the state folder.
+    let script = format!(
+        "mount -t tmpfs -o size=24m,mode=700 tmpfs {} || exit 99\n\"$@\"",
+        home.display()
+    );
+    let inner = product.command(words("run study.toml --store store.sqlite --json -"));
+    let mut command = with_own_mounts(&script, &[], &inner);
+    product.set_variables(&mut command);
+    let ended = product.finish(command);
+    if ended.code == Some(99) {
+        return skip("root", &format!("nothing can be mounted here: {ended}"));
+    }
+    assert!(!ended.stderr.contains("panicked"), "{ended}");
+    let kinds = crate::product::stored(
+        &product.folder().join("store.sqlite"),
+        "SELECT kind FROM trial",
+    );
+    assert_eq!(kinds, ["completed"; 2], "{ended}");
+    let reason = ended.json()["failures"][0]["reason"].to_string();
+    assert!(reason.contains("No space left"), "{reason}");
     product.assert_nothing_left();
 }

@@ -181,6 +181,29 @@ fn an_agents_file_that_is_exchanged_between_two_starts_is_not_what_runs() {
 
 #[test]
 #[cfg(target_os = "linux")]
+fn changed_agent_file_of_the_host_is_refused() {
+    let world = World::new("changed");
+    let arm = ArmId::new("arm").unwrap();
+    let mut environment = Host.configure(arm, &Params::new()).unwrap();
+    environment.prepare(&world.cx()).unwrap();
+    build_of_next(environment.as_mut(), &world);
+    // As a measured command of the same user could.
+    let file = world.cx().scratch.join("arm.agent");
+    let traces = world.folder.path().join("traces");
+    let other = world.folder.path().join("other");
+    std::fs::write(&other, format!("#!/bin/sh\ntouch {}\n", traces.display())).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&other, mode).unwrap();
+    std::fs::rename(&other, &file).unwrap();
+    let started = environment.start(&world.cx(), StartMode::Once);
+    let error = started.err().unwrap().to_string();
+    assert!(error.contains("arm.agent"), "{error}");
+    assert!(!traces.exists());
+    environment.remove(&world.cx()).unwrap();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
 fn a_stopped_agent_is_not_waited_for_once_somebody_asks_to_stop() {
     let world = World::new("stopped");
     let arm = ArmId::new("host").unwrap();

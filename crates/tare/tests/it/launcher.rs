@@ -70,7 +70,7 @@ pub(crate) fn report(spec: &LaunchSpec) -> LaunchReport {
 }
 
 /// What a script prints inside; the change is made to the defaults.
-fn said(world: &World, script: &str, change: impl Fn(&mut LaunchSpec)) -> String {
+pub(crate) fn said(world: &World, script: &str, change: impl Fn(&mut LaunchSpec)) -> String {
     let mut spec = shell(world, script);
     change(&mut spec);
     let (output, report) = launch(world, &spec);

@@ -51,6 +51,8 @@ mod in_slices;
 #[cfg(target_os = "linux")]
 mod in_turn;
 #[cfg(target_os = "linux")]
+mod inner_root;
+#[cfg(target_os = "linux")]
 mod instances;
 #[cfg(target_os = "linux")]
 mod keeping;
@@ -106,6 +108,8 @@ mod tools;
 mod tools_cpu;
 #[cfg(target_os = "linux")]
 mod tools_io;
+#[cfg(target_os = "linux")]
+mod trace_controls;
 mod traces;
 mod unread;
 #[cfg(target_os = "linux")]

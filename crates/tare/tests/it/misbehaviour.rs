@@ -192,6 +192,44 @@ fn a_worker_that_is_stopped_from_outside_loses_its_block_and_nothing_else() {
 }
 
 /// Whether a process is on a processor or waits for one (proc_pid_stat(5)).
+/// The most memory that a process has had, bytes.
+fn peak_bytes(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kilobytes.unwrap_or(0) * 1024
+}
+
+#[test]
+fn command_that_floods_its_workers_pipes_ends_at_once() {
+    let product = Product::new();
+    // Whatever the worker has open, among it what the agent reads frames from.
+    let flood = "for f in /proc/$PPID/fd/*; do (exec yes > $f) & (exec yes > $f) & done; sleep 60";
+    product.file(
+        "study.toml",
+        format!(
+            "id = \"flood\"\n[design]\nblocks_min = 1\nblocks_max = 1\nlimit = \"100s\"\n\
+             [[arm]]\nid = \"host\"\n[[workload]]\nid = \"command\"\n\
+             [workload.params]\nargv = [\"/bin/sh\", \"-c\", '{flood}']\n"
+        ),
+    );
+    let mut started = Product::start(product.command(["run", "study.toml", "--json", "-"]));
+    let mut peak = 0;
+    while started.is_running() {
+        let of_runs = product.runs().into_iter().flat_map(|run| labelled(&run));
+        let agents = of_runs.filter(|(_, command)| command.contains("serve"));
+        peak = agents.map(|(pid, _)| peak_bytes(pid)).fold(peak, u64::max);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let ended = started.wait();
+    assert!(ended.code.is_some(), "{ended}");
+    let failed = product.stored("SELECT kind FROM trial WHERE kind = 'failed'");
+    assert!(!failed.is_empty(), "{ended}");
+    // A frame's length, and not what is written, says how much of it is kept.
+    assert!(peak < 64 << 20, "{peak} bytes");
+    product.assert_nothing_left();
+}
+
 fn is_running(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ")

@@ -215,6 +215,24 @@ fn a_termination_signal_is_heard_as_ctrl_c_is() {
     }
 }
 
+#[test]
+fn ignored_hang_up_stays_ignored() {
+    let product = Product::new();
+    let inner = product.command(words("run --env host --workload integer --blocks 500"));
+    // As `nohup` does it.
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]);
+    command.arg(inner.get_program()).args(inner.get_args());
+    product.set_variables(&mut command);
+    let mut started = Product::start(command);
+    product.wait_for_trials(&mut started, 1);
+    started.signal("HUP", false);
+    product.wait_for_trials(&mut started, product.n_trials() + 3);
+    started.signal("TERM", false);
+    started.wait().expect(4);
+    product.assert_nothing_left();
+}
+
 /// Kills the program so long after so many trials; cleans; goes on; gives the number of trials found.
 fn kill(n_trials: usize, then: Duration) -> usize {
     let product = Product::new();

@@ -15,9 +15,10 @@ use tare_model::frames::Frames;
 use tare_model::wire::{Reply, Request, write_frame};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-use super::super::{Channel, ChannelError};
+use super::super::{Channel, ChannelError, channel};
 use super::api::Api;
 use super::errors::printable;
+use crate::cx::Context;
 
 /// A request is refused when the agent does not take it within this time.
 const SEND_LIMIT: Duration = Duration::from_secs(10);
@@ -53,14 +54,9 @@ impl EngineChannel {
     }
 
     /// Says goodbye, if anybody is there to hear it, and does not wait long.
-    pub(super) fn farewell(&mut self) {
-        let patience = Duration::from_millis(300);
-        if self.ended.is_none() && self.send(&Request::Bye).is_ok() {
-            while let Ok(reply) = self.receive(patience) {
-                if reply == Reply::Bye {
-                    return;
-                }
-            }
+    pub(super) fn farewell(&mut self, cx: &Context<'_>) {
+        if self.ended.is_none() {
+            channel::farewell(cx.clock, cx.cancel, self);
         }
     }
 

@@ -300,7 +300,11 @@ fn by_ssh(address: &str) -> Option<Vec<String>> {
         return None;
     }
     let limit = format!("ConnectTimeout={SSH_CONNECT_LIMIT}");
-    let mut arguments = vec!["-T", "-o", "BatchMode=yes", "-o", &limit];
+    // Nothing of the user's is forwarded to where the engine is, whatever the user's settings of ssh say.
+    let mut arguments = vec!["-T", "-a", "-x", "-o", "BatchMode=yes", "-o", &limit];
+    for option in ["ClearAllForwardings=yes", "PermitLocalCommand=no"] {
+        arguments.extend(["-o", option]);
+    }
     for (option, value) in [("-l", user), ("-p", port)] {
         arguments.extend(value.into_iter().flat_map(|value| [option, value]));
     }
@@ -342,7 +346,7 @@ mod tests {
         };
         assert_eq!(
             command("ssh://me@there:2222"),
-            "ssh -T -o BatchMode=yes -o ConnectTimeout=10 -l me -p 2222 -- there docker system dial-stdio"
+            "ssh -T -a -x -o BatchMode=yes -o ConnectTimeout=10 -o ClearAllForwardings=yes -o PermitLocalCommand=no -l me -p 2222 -- there docker system dial-stdio"
         );
         assert!(
             command("ssh://there/run/x.sock")

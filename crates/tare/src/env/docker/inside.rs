@@ -194,8 +194,8 @@ impl Instance for InsideInstance {
         self.charged.get_or_init(look).clone()
     }
 
-    fn stop(mut self: Box<Self>, _cx: &Context<'_>) -> Result<(), EnvError> {
-        self.channel.farewell();
+    fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {
+        self.channel.farewell(cx);
         self.guest.leave(&self.channel.api)
     }
 }

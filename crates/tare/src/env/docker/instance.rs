@@ -186,7 +186,7 @@ impl Instance for DockerInstance {
     }
 
     fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {
-        self.channel.farewell();
+        self.channel.farewell(cx);
         let stopped = match self.patience {
             Some(patience) => self
                 .channel

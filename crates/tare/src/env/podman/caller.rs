@@ -80,8 +80,22 @@ impl Caller {
             .is_some_and(|verb| STARTING.contains(verb));
         let runtime = self.runtime.iter().filter(|_| is_needed);
         let runtime = runtime.map(|name| format!("--runtime={name}"));
-        let arguments = arguments.iter().map(|&argument| argument.to_owned());
-        self.command("podman", runtime.chain(arguments).collect(), variables)
+        let mut variables: Vec<(&str, &str)> = variables.to_vec();
+        let is_made = matches!(arguments.first(), Some(&("create" | "run")));
+        let arguments = arguments.iter().map(|&argument| {
+            match argument
+                .strip_prefix("--env=")
+                .and_then(|text| text.split_once('='))
+            {
+                Some((name, value)) if is_made && may_be_podmans(name) => {
+                    variables.push((name, value));
+                    format!("--env={name}")
+                }
+                _ => argument.to_owned(),
+            }
+        });
+        let arguments = runtime.chain(arguments).collect();
+        self.command("podman", arguments, &variables)
     }
 
     /// Calls podman and waits, at most `limit`; `what` is an infinitive for messages.
@@ -201,6 +215,39 @@ impl Caller {
     }
 }
 
+/// Whether a variable of a container's may be among podman's own, where podman finds its text: a line of arguments can be
+/// read by everybody as long as it runs. Those that podman itself, or what it starts, goes by stay in the line.
+fn may_be_podmans(name: &str) -> bool {
+    const ITS_OWN: [&str; 20] = [
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "SHELL",
+        "TERM",
+        "TMPDIR",
+        "TZ",
+        "LANG",
+        "LC_",
+        "LD_",
+        "XDG_",
+        "DBUS_",
+        "CONTAINER",
+        "PODMAN",
+        "REGISTRY",
+        "STORAGE_",
+        "BUILDAH",
+        "SSL_",
+        "GO",
+    ];
+    let is_plain = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    !name.is_empty()
+        && name.bytes().all(is_plain)
+        && !ITS_OWN.iter().any(|own| name.starts_with(own))
+        && !name.starts_with("TARE_")
+        && !name.ends_with("_PROXY")
+}
+
 /// Refuses a folder that its user cannot come to, because one above it is closed.
 pub(super) fn is_reachable(
     cx: &Context<'_>,
@@ -241,5 +288,39 @@ fn missing(program: &str) -> EnvError {
             ),
             fix: Some("`sudo apt-get install util-linux`, or run Tare as that user".into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_variables_stay_out_of_the_line() {
+        let caller = Caller::default();
+        let words = [
+            "run",
+            "--env=PASSWORD=hunter2=x",
+            "--env=PATH=/x",
+            "--env=EMPTY=",
+            "--env=B",
+        ];
+        let command = caller.podman(&words, &[("TARE_RUN", "r")]);
+        let line = [
+            "run",
+            "--env=PASSWORD",
+            "--env=PATH=/x",
+            "--env=EMPTY",
+            "--env=B",
+        ];
+        assert_eq!(command.arguments, line);
+        let value = |name: &str| command.variables.get(name).map(String::as_str);
+        assert_eq!(value("PASSWORD"), Some("hunter2=x"));
+        assert_eq!(value("EMPTY"), Some(""));
+        assert_eq!(value("TARE_RUN"), Some("r"));
+        assert_eq!(value("PATH"), None);
+        // What only asks has no such flags, and says what it was told.
+        let asked = caller.podman(&["inspect", "--env=PASSWORD=x"], &[]);
+        assert_eq!(asked.arguments[1], "--env=PASSWORD=x");
     }
 }

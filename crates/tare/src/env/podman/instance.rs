@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 use tare_model::Reason;
 use tare_model::wire::{Reply, Request};
 
-use super::super::channel::{StreamChannel, wait_for_last_words};
+use super::super::channel::{self, StreamChannel, wait_for_last_words};
 use super::super::image::WORKDIR;
 use super::super::{Channel, ChannelError, Charged, EnvError, Instance};
 use super::caller::{Caller, NONE};
@@ -140,15 +140,10 @@ struct CommandChannel {
 
 impl CommandChannel {
     /// Says goodbye, if anybody is there to hear it, and ends the command.
-    fn farewell(&mut self) {
-        if self.ended.is_none() && self.send(&Request::Bye).is_ok() {
-            while let Ok(reply) = self.stream.receive(Duration::from_millis(300)) {
-                if reply == Reply::Bye {
-                    // Now it ends by itself, and with it the container.
-                    let _ = self.running.wait(STOP_LIMIT);
-                    break;
-                }
-            }
+    fn farewell(&mut self, cx: &Context<'_>) {
+        if self.ended.is_none() && channel::farewell(cx.clock, cx.cancel, &mut self.stream) {
+            // Now it ends by itself, and with it the container.
+            let _ = self.running.wait(STOP_LIMIT);
         }
         self.running.kill();
     }
@@ -275,7 +270,7 @@ impl Instance for PodmanInstance {
     }
 
     fn stop(mut self: Box<Self>, cx: &Context<'_>) -> Result<(), EnvError> {
-        self.channel.farewell();
+        self.channel.farewell(cx);
         self.belongings.discard(cx, &self.caller)
     }
 }

@@ -1,0 +1,137 @@
+//! Deleting a run from a store: the one way in which a store becomes smaller.
+//!
+//! What was measured is never changed, but a run may hold what its commands printed, and that may be nobody else's
+//! business. So a run can be deleted as a whole: its rows are overwritten in the file, and the file is written anew
+//! without them.
+//! What it cannot see: copies of the file, bundles and backups.
+
+use tare_model::RunId;
+
+use super::extract::OF_A_RUN;
+use super::{Store, StoreError, classify, schema};
+
+impl Store {
+    /// Deletes a run. While any run is written into this store it is refused.
+    ///
+    /// # Errors
+    /// There is no such run, a run is at work, or the file cannot be written.
+    pub fn delete(&mut self, run: &RunId) -> Result<(), StoreError> {
+        let number = self.number(run)?;
+        let _lock = self.taken()?;
+        let failed = |error: rusqlite::Error| classify(&self.path, "delete from", &error);
+        let connection = &mut self.connection;
+        // Freed pages would keep the text otherwise.
+        connection
+            .pragma_update(None, "secure_delete", true)
+            .map_err(failed)?;
+        let tables: Vec<&str> = OF_A_RUN.iter().copied().chain(["run"]).collect();
+        schema::while_removable(connection, &tables, |connection| {
+            // Those first that refer to others.
+            for table in OF_A_RUN.iter().rev() {
+                connection.execute(&format!("DELETE FROM {table} WHERE run = ?1"), [number])?;
+            }
+            connection.execute("DELETE FROM run WHERE number = ?1", [number])?;
+            Ok(())
+        })
+        .map_err(failed)?;
+        // The log has the pages as they were.
+        connection
+            .execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);")
+            .map_err(failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tare_model::outcome::{Bytes, Exit};
+    use tare_model::{Facts, Outcome, RawOutput};
+
+    use super::super::{RunStart, SessionEnd, TrialRecord};
+    use super::*;
+    use crate::plan::{Plan, tests::study};
+
+    /// A run of one trial whose command has printed this.
+    fn run_that_printed(store: &mut Store, id: &str, text: &str) {
+        let plan = Plan::new(&study(3, 2, 1));
+        let start = RunStart {
+            id: RunId::new(id).unwrap(),
+            started_unix_ns: 1,
+            agent_sha256: "a".into(),
+            agent_build: "b".into(),
+            host: Facts::default(),
+        };
+        store.begin(&start, &plan).unwrap();
+        let record = TrialRecord {
+            trial: plan.block(0).remove(0),
+            started_unix_ns: 2,
+            host_elapsed_ns: 3,
+            outcome: Outcome::Completed(RawOutput {
+                format: "probe/1".into(),
+                stdout: Bytes(text.repeat(1_000).into_bytes()),
+                stderr: Bytes::default(),
+                exit: Exit::Code(0),
+            }),
+            charged: std::collections::BTreeMap::new(),
+        };
+        store.append(&record).unwrap();
+        let end = SessionEnd {
+            ended_unix_ns: 4,
+            wall_ns: 3,
+            stopped_by: tare_model::StoppedBy::Blocks,
+            reason: None,
+        };
+        store.finish(&end).unwrap();
+    }
+
+    /// Whether a text stands anywhere in the store's files.
+    fn holds(folder: &std::path::Path, text: &str) -> bool {
+        std::fs::read_dir(folder).unwrap().any(|entry| {
+            let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+            bytes
+                .windows(text.len())
+                .any(|window| window == text.as_bytes())
+        })
+    }
+
+    #[test]
+    fn deleted_run_leaves_no_byte_and_others_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.sqlite");
+        let (kept, gone) = (RunId::new("kept").unwrap(), RunId::new("gone").unwrap());
+        let mut store = Store::open(&path).unwrap();
+        run_that_printed(&mut store, "kept", "harmless-text ");
+        run_that_printed(&mut store, "gone", "password-in-output ");
+        let before = store.run(&kept).unwrap();
+        drop(store);
+        assert!(holds(folder.path(), "password-in-output"));
+        let mut store = Store::open(&path).unwrap();
+        store.delete(&gone).unwrap();
+        assert!(!holds(folder.path(), "password-in-output"));
+        assert!(store.run(&gone).is_err());
+        assert_eq!(store.run(&kept).unwrap(), before);
+        // Rows are as safe as before.
+        let removed = store.connection.execute("DELETE FROM trial", []);
+        assert!(removed.is_err());
+        drop(store);
+        assert_eq!(
+            Store::open_to_read(&path).unwrap().run(&kept).unwrap(),
+            before
+        );
+    }
+
+    #[test]
+    fn run_at_work_keeps_others_from_being_deleted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.sqlite");
+        let mut store = Store::open(&path).unwrap();
+        run_that_printed(&mut store, "done", "text");
+        let _lock = super::super::RunLock::take(&path).unwrap();
+        let refused = Store::open(&path)
+            .unwrap()
+            .delete(&RunId::new("done").unwrap());
+        assert!(
+            matches!(refused, Err(StoreError::InUse { .. })),
+            "{refused:?}"
+        );
+    }
+}

@@ -1,0 +1,70 @@
+//! What is mounted into the built-in container lands inside of it, whatever links lie on the way; and its session
+//! keyring is its own. These need root.
+
+use std::path::Path;
+use std::process::Command;
+
+use tare_model::launch::{Bind, Seccomp};
+
+use crate::launcher::{roots, said};
+use crate::world::skip;
+
+#[test]
+fn bind_targets_behind_links_stay_inside() {
+    let (_turn, world) = needed!(roots("links"));
+    let at = |name: &str| world.folder.path().join(name);
+    for folder in ["outside", "volume", "bound"] {
+        std::fs::create_dir(at(folder)).unwrap();
+    }
+    std::fs::write(at("bound/mark"), "as bound").unwrap();
+    // Links of whoever owns the volume: absolute, and climbing out of it.
+    std::os::unix::fs::symlink(at("outside"), at("volume/absolute")).unwrap();
+    let climbing = Path::new("../../../../../..").join(at("outside").strip_prefix("/").unwrap());
+    std::os::unix::fs::symlink(climbing, at("volume/climbing")).unwrap();
+    let below_run = format!("/var/run/tare-it-{}", std::process::id());
+    let targets = [
+        "/volume/absolute/folder".to_owned(),
+        "/volume/climbing/folder".to_owned(),
+        // A link of the host's own userland.
+        below_run.clone(),
+    ];
+    let script = targets
+        .iter()
+        .map(|target| format!("cat {target}/mark; echo; "))
+        .collect::<String>();
+    let text = said(&world, &script, |spec| {
+        let bind = |source: &Path, target: &str| Bind {
+            source: source.display().to_string(),
+            target: target.to_owned(),
+            read_only: true,
+        };
+        spec.binds.push(bind(&at("volume"), "/volume"));
+        let bound = at("bound");
+        let binds = targets.iter().map(|target| bind(&bound, target));
+        spec.binds.extend(binds);
+    });
+    assert_eq!(text.lines().collect::<Vec<_>>(), ["as bound"; 3], "{text}");
+    assert_eq!(std::fs::read_dir(at("outside")).unwrap().count(), 0);
+    assert!(!Path::new(&below_run).exists(), "it was made on the host");
+}
+
+#[test]
+fn session_keyring_is_the_containers_own() {
+    // The number of the session keyring: keyctl(KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING).
+    const ASK: &str = "import ctypes; print(ctypes.CDLL(None).syscall(250, 0, -3, 1))";
+    const PYTHON: &str = "/usr/bin/python3";
+    let (_turn, world) = needed!(roots("keyring"));
+    let outside = Command::new(PYTHON).args(["-c", ASK]).output();
+    let Some(outside) = outside.ok().filter(|_| cfg!(target_arch = "x86_64")) else {
+        return skip("python3", "asks for the keyring by a call of x86_64");
+    };
+    let outside = String::from_utf8_lossy(&outside.stdout).into_owned();
+    if outside.trim() == "-1" {
+        return skip("kernel", "it has no keyrings");
+    }
+    let inside = said(&world, &format!("{PYTHON} -c '{ASK}'"), |spec| {
+        spec.seccomp = Seccomp::Off;
+    });
+    assert_ne!(inside.trim(), "-1");
+    assert_ne!(inside, outside);
+}
