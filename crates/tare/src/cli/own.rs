@@ -9,7 +9,7 @@ use tare_model::Params;
 use tare_model::command::Pick;
 
 use self::baselines::{Seen, seen};
-pub(super) use self::reach::ReachFlags;
+pub(super) use self::reach::{ReachFlags, hint_kept};
 use super::rounds::{Measured, Runner};
 use super::session::Session;
 use super::{Exit, Failed, output};

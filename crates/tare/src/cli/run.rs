@@ -24,6 +24,10 @@ use crate::run::{self, Precision, Registry, RunError, RunSummary};
 use crate::store::{Store, TrialRecord};
 use crate::{why, workload};
 
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the command line"
+)]
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// A built-in study, or the file of one of your own.
@@ -84,8 +88,8 @@ pub(crate) struct Run {
     #[arg(long, value_name = "BUNDLE", group = "stored", conflicts_with_all = ["study", "env", "settings", "workload", "instances", "spread", "precision", "blocks", "seed", "allow_different_tools"])]
     again: Option<PathBuf>,
     /// Print what would be measured, how often at most and what it reaches, and run nothing.
-    #[arg(long, conflicts_with = "stored")]
-    dry_run: bool,
+    #[arg(long = "dry-run", conflicts_with = "stored")]
+    is_dry: bool,
     /// Go on with a run that was not begun here, or repeat one: its study is a program, and this runs it.
     #[arg(long, requires = "stored")]
     trust: bool,
@@ -184,7 +188,7 @@ impl Run {
         for arm in study.iter().flat_map(|study| &study.arms) {
             session::tell_old_words(&arm.driver, &arm.settings);
         }
-        if let (true, Some(study)) = (self.dry_run, &study) {
+        if let (true, Some(study)) = (self.is_dry, &study) {
             output::text(&dry_run::of_study(study))?;
             return Ok(Exit::Done);
         }

@@ -125,7 +125,6 @@ impl Why {
             .hint("`tare why -- docker run …`, or `--like CONTAINER`"));
         }
         let (metric, pick) = self.metric()?;
-        let mut store = Store::open(&place.store_file()?)?;
         let mut session = Session::begin(place, None)?;
         let begun_ns = session.now_ns();
         let progress = Progress::new();
@@ -151,6 +150,13 @@ impl Why {
             progress.finish();
             return dry_run::printed(session, lines);
         }
+        let mut store = match Store::open(&place.store_file()?) {
+            Ok(store) => store,
+            Err(error) => {
+                session.end()?;
+                return Err(error.into());
+            }
+        };
         let result = self
             .ask(driver, &settings, metric, pick, &session, &progress)
             .and_then(|(mut ask, mut first)| {
@@ -491,7 +497,9 @@ fn answer(
         return Ok(measured);
     }
     let measured = if ask.own.is_some() {
-        own::hunt(ask, first, runner, measured, asked.apply_check)?
+        let measured = own::hunt(ask, first, runner, measured, asked.apply_check)?;
+        own::hint_kept(ask, &measured);
+        measured
     } else {
         rounds(ask, first, runner, measured)
     };

@@ -28,8 +28,10 @@ pub fn writers_below(path: &Path) -> Vec<String> {
         let writes = if is_here {
             holds(&process, &path)
         } else {
-            let table = text(&process.join("mountinfo"));
-            on_device.as_ref().is_some_and(|it| mounts(&table, it))
+            let theirs = text(&process.join("mountinfo"));
+            on_device
+                .as_ref()
+                .is_some_and(|it| mounts((&theirs, &table), it))
         };
         if writes {
             let program = text(&process.join("comm"));
@@ -52,12 +54,17 @@ fn on_device(path: &Path, table: &str) -> Option<(String, PathBuf)> {
 }
 
 /// Whether a table of mounts has it, what is above it or what is below it, to be written to. What shows a whole file
-/// system is the machine's own view of it.
-fn mounts(table: &str, (device, path): &(String, PathBuf)) -> bool {
+/// system, or stands in this table as in that of Tare, is the machine's own view of it.
+fn mounts((table, own): (&str, &str), (device, path): &(String, PathBuf)) -> bool {
+    let is_machines = |mount: &Mount<'_>| {
+        Mount::all(own)
+            .any(|it| it.device == mount.device && it.root == mount.root && it.point == mount.point)
+    };
     Mount::all(table).any(|mount| {
         let root = Path::new(&mount.root);
         let is_near = root.starts_with(path) || (path.starts_with(root) && root != Path::new("/"));
-        mount.device == device && is_near && mount.options.split(',').any(|it| it == "rw")
+        let may_write = mount.options.split(',').any(|it| it == "rw");
+        mount.device == device && is_near && may_write && !is_machines(&mount)
     })
 }
 
@@ -100,10 +107,12 @@ mod tests {
             ("/srv/dbx", "rw", false),
             ("/", "rw", false),
         ] {
-            assert_eq!(mounts(&line(root, options), &place), is, "{root} {options}");
+            let table = line(root, options);
+            assert_eq!(mounts((&table, ""), &place), is, "{root} {options}");
+            assert!(!mounts((&table, &table), &place), "{root} {options}");
         }
         let other = ("254:1".to_owned(), PathBuf::from("/srv/db"));
-        assert!(!mounts(&line("/srv/db", "rw"), &other));
+        assert!(!mounts((&line("/srv/db", "rw"), ""), &other));
         let table = line("/", "rw").replace(" /data ", " / ");
         assert_eq!(on_device(Path::new("/srv/db"), &table), Some(place));
     }

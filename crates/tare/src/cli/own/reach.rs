@@ -2,15 +2,18 @@
 //! would write to, and what is said of it before the first run.
 
 use clap::Args;
+use tare_model::Status;
+use tare_model::command::Tie;
 
+use super::super::rounds::Measured;
 use super::super::{Exit, Failed, output};
 use super::Question;
 use crate::cx::{Context, holders};
 use crate::env;
 use crate::env::own::{Consent, Difference, Own, Source, protect};
 use crate::report;
+use crate::why::Ask;
 use crate::why::observed::Inside;
-use tare_model::command::Tie;
 
 /// Flags by which a question reaches more than a copy of a container does by itself.
 #[derive(Debug, Default, Args)]
@@ -214,4 +217,16 @@ pub(super) fn plan(question: &Question<'_>, own: &Own, command: &str, run: &str)
         "left if the power fails meanwhile: containers, volumes and a network whose names begin with `tare-{run}`, and the run's folder; `tare clean` removes them"
     ));
     lines
+}
+
+/// Says how to measure what protects the user, where nothing else was found.
+pub(in crate::cli) fn hint_kept(ask: &Ask, measured: &Measured) {
+    let mut findings = measured.dossier.findings.iter();
+    let is_found = findings.any(|finding| finding.status == Status::Confirmed);
+    let mut lines = ask.carried.iter();
+    if !is_found && lines.any(|line| line.starts_with(protect::NOT_REMOVED)) {
+        output::tell(
+            "hint: the cause may be what was not removed, because it protects you: `--loosen all` measures that too",
+        );
+    }
 }

@@ -301,11 +301,8 @@ impl Docker {
         notes.extend(beside.into_iter().flat_map(|beside| beside.notes));
         let template = &mut found.template;
         template.joins = wish.consent.join_networks;
-        let mut networks = Vec::new();
-        if !template.joins {
-            networks = networks::isolate(cx, (self, &api), template)?;
-            notes.extend(networks.iter().map(|it| env_own::not_joined(it)));
-        }
+        let networks = networks::isolate(cx, (self, &api), template)?;
+        notes.extend(networks.iter().map(|it| env_own::not_joined(it)));
         let copies = Copies {
             cx,
             api: &api,
@@ -344,7 +341,7 @@ impl Docker {
             is_elsewhere: engine.elsewhere.is_some(),
             ..own
         };
-        protect::guard(&mut taken, &template.body, wish.consent)?;
+        protect::guard(&mut taken, &template.body, wish.consent, &machine)?;
         let ids = taken.kept.iter().map(|it| it.id.clone());
         template.kept = ids.chain(taken.untried.iter().cloned()).collect();
         let file = kept(wish.folder, KEPT, template)?;

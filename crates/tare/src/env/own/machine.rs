@@ -66,10 +66,28 @@ pub(in crate::env) trait Machine {
             && files::talks(&files::canonical(path).unwrap_or_default())
     }
 
+    /// What of this machine's memory is free, MiB, as a limit for what would have none; never below this limit, bytes.
+    fn free_memory(&self, at_least: i64) -> Option<i64> {
+        let table = files::read_text(Path::new("/proc/meminfo")).ok()?;
+        let free = self.is_here().then(|| available(&table)).flatten()?;
+        Some(free.max(at_least >> MIB))
+    }
+
     /// Whether a device of this machine is a disk, or a folder with one in it.
     fn is_disk(&self, device: &str) -> bool {
         files::is_disk(Path::new(device))
     }
+}
+
+/// Bytes to MiB, as a shift.
+const MIB: u32 = 20;
+
+/// The memory that the kernel calls available, MiB.
+fn available(table: &str) -> Option<i64> {
+    let mut lines = table.lines();
+    let text = lines.find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: i64 = text.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kib >> 10)
 }
 
 /// Whether a container to which an engine mounts this writes to a path, above it or below it.
@@ -109,6 +127,13 @@ pub(in crate::env) fn writable(body: &Value, machine: &dyn Machine) -> Vec<PathB
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn available_memory_is_read_from_the_kernels_table() {
+        let table = "MemTotal: 9 kB\nMemAvailable:   24684092 kB\n";
+        assert_eq!(available(table), Some(24105));
+        assert_eq!(available("MemTotal: 9 kB\n"), None);
+    }
 
     #[test]
     fn container_writes_to_what_is_above_or_below_its_mount() {

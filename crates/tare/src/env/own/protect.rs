@@ -8,6 +8,7 @@ use serde_json::Value;
 use tare_model::launch::DOCKER_CAPABILITIES;
 use tare_model::{Params, Value as Setting};
 
+use super::machine::Machine;
 use super::{Consent, Difference, Own};
 use crate::env::EnvError;
 use crate::env::grammar::plain_capability;
@@ -15,6 +16,8 @@ use crate::env::text::printable;
 
 /// The difference that is the engine's network.
 pub const ENGINES_NETWORK: &str = "engine.network";
+/// How a line begins that says what protects the user and stays.
+pub const NOT_REMOVED: &str = "not removed: ";
 /// The word for all protections.
 const ALL: &str = "all";
 /// OCI runtimes that share the host's kernel as the usual one does: another one is taken for a sandbox.
@@ -62,6 +65,7 @@ pub(in crate::env) fn guard(
     own: &mut Own,
     body: &Value,
     consent: Consent<'_>,
+    machine: &dyn Machine,
 ) -> Result<(), EnvError> {
     let (kept, removed): (Vec<Difference>, Vec<Difference>) = std::mem::take(&mut own.differences)
         .into_iter()
@@ -105,12 +109,21 @@ pub(in crate::env) fn guard(
     }
     for it in &kept {
         own.notes.push(format!(
-            "not removed: {}: it protects you (`--loosen {}` measures it)",
+            "{NOT_REMOVED}{}: it protects you (`--loosen {}` measures it)",
             it.what,
             printable(short(&it.id))
         ));
     }
     bare(own, body, &kept, is_hosts || consent.host_network);
+    let limit = body["HostConfig"]["Memory"].as_i64().unwrap_or(0);
+    if limit > 0
+        && let Some(free) = machine.free_memory(limit)
+    {
+        let settings = std::mem::take(&mut own.bare);
+        own.bare = settings
+            .with("cgroup", true)
+            .with("memory", format!("{free}m"));
+    }
     own.kept = kept;
     Ok(())
 }
@@ -195,7 +208,23 @@ fn capabilities_left(body: &Value) -> Setting {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::env::own::share::Share;
     use serde_json::json;
+
+    /// A machine with 512 MiB of free memory.
+    struct Here;
+
+    impl Machine for Here {
+        fn has(&self, _: &Share) -> bool {
+            true
+        }
+        fn is_here(&self) -> bool {
+            true
+        }
+        fn free_memory(&self, _: i64) -> Option<i64> {
+            Some(512)
+        }
+    }
 
     fn of(ids: &[&str]) -> Own {
         let one = |id: &&str| Difference {
@@ -235,7 +264,7 @@ mod tests {
     #[test]
     fn protections_stay_until_they_are_loosened() {
         let mut own = of(&IDS);
-        guard(&mut own, &body(), Consent::default()).unwrap();
+        guard(&mut own, &body(), Consent::default(), &Here).unwrap();
         assert_eq!(left(&own), "cpus memory");
         assert_eq!(own.untried, ["engine.network"]);
         let notes = own.notes.join("\n");
@@ -253,7 +282,7 @@ mod tests {
             ..Consent::default()
         };
         let mut own = of(&IDS);
-        guard(&mut own, &body(), consent).unwrap();
+        guard(&mut own, &body(), consent, &Here).unwrap();
         let removed = "cpus engine.network memory security-opt.no-new-privileges user";
         assert_eq!(left(&own), removed);
         let loosen = ["all".to_owned()];
@@ -262,7 +291,7 @@ mod tests {
             ..Consent::default()
         };
         let mut own = of(&IDS);
-        guard(&mut own, &body(), consent).unwrap();
+        guard(&mut own, &body(), consent, &Here).unwrap();
         assert!(own.kept.is_empty() && own.not_bare.is_none(), "{own:?}");
     }
 
@@ -289,9 +318,9 @@ mod tests {
             loosen: &loosen,
             ..Consent::default()
         };
-        let error = guard(&mut of(&IDS), &body(), consent).unwrap_err();
+        let error = guard(&mut of(&IDS), &body(), consent, &Here).unwrap_err();
         assert!(error.hint().unwrap().contains("pids-limit"), "{error}");
-        let error = guard(&mut of(&["cpus"]), &json!({}), consent).unwrap_err();
+        let error = guard(&mut of(&["cpus"]), &json!({}), consent, &Here).unwrap_err();
         assert!(error.hint().unwrap().contains("no protection"), "{error}");
     }
 
@@ -327,7 +356,7 @@ mod tests {
             "security-opt.no-new-privileges",
         ];
         let mut own = of(&ids);
-        guard(&mut own, &body(), Consent::default()).unwrap();
+        guard(&mut own, &body(), Consent::default(), &Here).unwrap();
         assert_eq!(own.not_bare, None);
         assert_eq!(own.bare.text("network"), Some("none"));
         let caps = own.bare.words("caps");
@@ -338,11 +367,19 @@ mod tests {
             Some("69")
         );
         let mut own = of(&["user"]);
-        guard(&mut own, &body(), Consent::default()).unwrap();
+        guard(&mut own, &body(), Consent::default(), &Here).unwrap();
         assert!(own.not_bare.unwrap().contains("`--user`"));
         let mut hosts = of(&[]);
         let body = json!({"HostConfig": {"NetworkMode": "host"}});
-        guard(&mut hosts, &body, Consent::default()).unwrap();
+        guard(&mut hosts, &body, Consent::default(), &Here).unwrap();
         assert_eq!(hosts.bare.text("network"), Some("host"));
+        // Without its limit it gets what is free, and no more.
+        let mut large = of(&["memory"]);
+        let body = json!({"HostConfig": {"Memory": 64 << 20}});
+        guard(&mut large, &body, Consent::default(), &Here).unwrap();
+        assert_eq!(
+            (left(&large).as_str(), large.bare.text("memory")),
+            ("memory", Some("512m"))
+        );
     }
 }

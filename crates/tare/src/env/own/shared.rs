@@ -124,7 +124,14 @@ fn judged(share: &Share, policy: Policy<'_>, notes: &mut Vec<String>) -> Shown {
     let (source, target) = (printable(&share.source), printable(&share.target));
     let machine = policy.machine;
     let is_open = policy.shares == Shares::Shared;
-    if !policy.joins && machine.is_socket(share) && !(is_open && share.steers()) {
+    let steers = share.steers();
+    if steers && !is_open {
+        notes.push(format!(
+            "`{source}` is not shown inside: whoever can connect to it steers the machine; `--share-writable` shows it"
+        ));
+        return Fate::Gone.into();
+    }
+    if !policy.joins && !steers && machine.is_socket(share) {
         notes.push(format!(
             "`{source}` is not shown at `{target}`: the command would talk to what is behind it; `--join-networks` shows it"
         ));
@@ -132,12 +139,6 @@ fn judged(share: &Share, policy: Policy<'_>, notes: &mut Vec<String>) -> Shown {
     }
     if is_open && !share.source.is_empty() && machine.has(share) {
         return with_covers(share, policy, Fate::AsItIs, notes);
-    }
-    if share.steers() && policy.shares != Shares::Shared {
-        notes.push(format!(
-            "`{source}` is not shown inside: whoever can connect to it steers the machine; `--share-writable` shows it"
-        ));
-        return Fate::Gone.into();
     }
     if share.source.is_empty() {
         return Fate::New.into();

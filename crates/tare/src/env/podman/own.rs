@@ -209,12 +209,20 @@ impl Template {
         notes: &mut Vec<String>,
     ) -> Result<Vec<String>, EnvError> {
         let without = protect::removable(without, &self.kept)?;
-        let units = difference::without(&self.units, &self.image_env, &without)
+        let mut units = difference::without(&self.units, &self.image_env, &without)
             .map_err(|why| EnvError::Absent { why, fix: None })?;
+        let machine = PodmansMachine { cx, caller };
+        let is_limited = |units: &[Unit]| units.iter().any(|unit| unit.flag == "memory");
+        if is_limited(&self.units)
+            && !is_limited(&units)
+            && let Some(free) = machine.free_memory(0)
+        {
+            units.push(Unit::new("memory", format!("{free}m")));
+        }
         let policy = Policy {
             shares: self.shares,
             joins: self.joins,
-            machine: &PodmansMachine { cx, caller },
+            machine: &machine,
             copy: &|share| can_be_overlaid(share).then_some(Copy::Overlay),
         };
         let units = beside(&units, policy, notes);
@@ -436,7 +444,7 @@ impl Podman {
             },
             ..own
         };
-        protect::guard(&mut taken, &body, wish.consent)?;
+        protect::guard(&mut taken, &body, wish.consent, &machine)?;
         let ids = taken.kept.iter().map(|it| it.id.clone());
         template.kept = ids.chain(taken.untried.iter().cloned()).collect();
         let file = template.keep(wish.folder)?;

@@ -82,8 +82,8 @@ fn like(api: &Api, name: &str) -> Result<Like, EnvError> {
     })
 }
 
-/// Puts a container that is on networks of the user's, or linked to its containers, on a network of the run's own; what
-/// it does not join, in words.
+/// Puts a container that is on networks of the user's, or linked to its containers, on a network of the run's own, unless
+/// it is to join those; what it does not join, in words.
 pub(super) fn isolate(
     cx: &Context<'_>,
     (docker, api): (&Docker, &Api),
@@ -91,6 +91,11 @@ pub(super) fn isolate(
 ) -> Result<Vec<String>, EnvError> {
     let (names, links) = named(&template.body);
     if (names.is_empty() && links.is_empty()) || template.network().is_some() {
+        return Ok(Vec::new());
+    }
+    if template.joins {
+        // Without it an arm would be on the default bridge, where other containers are.
+        template.keep_network();
         return Ok(Vec::new());
     }
     let all: Vec<Like> = names

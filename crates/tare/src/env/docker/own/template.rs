@@ -191,8 +191,16 @@ impl Template {
         notes: &mut Vec<String>,
     ) -> Result<ContainerCreateBody, EnvError> {
         let without = own::protect::removable(without, &self.kept)?;
-        let body = difference::without(self.pair(), &without)
+        let mut body = difference::without(self.pair(), &without)
             .map_err(|why| EnvError::Absent { why, fix: None })?;
+        let limit = |body: &Value| body["HostConfig"]["Memory"].as_i64().unwrap_or(0);
+        let had = limit(&self.body);
+        if had > 0
+            && limit(&body) <= 0
+            && let Some(free) = machine.free_memory(had)
+        {
+            body["HostConfig"]["Memory"] = json!(free << 20);
+        }
         request(&self.shown(&body, machine, notes))
     }
 

@@ -304,6 +304,7 @@ mod tests {
         let mut notes = Vec::new();
         let policy = Policy {
             shares,
+            joins: false,
             machine: &Fake,
             copy: &|_| None,
         };
