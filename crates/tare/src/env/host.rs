@@ -192,12 +192,18 @@ impl Environment for HostEnvironment {
     fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError> {
         let workdir = self.folder(cx);
         files::create_folder(&workdir)?;
-        self.lay_out_the_agent(cx)?;
         let mut arguments = vec!["serve".to_owned()];
         match mode {
-            StartMode::Once => arguments.push("--no-spare".to_owned()),
-            // Moving there takes milliseconds, which what is started for one trial has not.
-            StartMode::Resident => arguments.push("--own-group".to_owned()),
+            StartMode::Once => {
+                self.lay_out_the_agent(cx)?;
+                arguments.push("--no-spare".to_owned());
+            }
+            // Both take milliseconds, which what is started for one trial has not. Where a file's pages lie stays the
+            // same for as long as the file does: every launch has a new one, as in a built-in container.
+            StartMode::Resident => {
+                files::write_own_program(&self.program(cx), &cx.agent.bytes()?)?;
+                arguments.push("--own-group".to_owned());
+            }
         }
         if let Some(cpus) = &self.cpus {
             arguments.extend(["--cpus".to_owned(), cpus.clone()]);
