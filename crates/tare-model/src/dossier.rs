@@ -179,6 +179,10 @@ pub struct DossierBlock {
     /// What the arm left by itself, where `env` is the baseline's value times the ratio of arms that took turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub env_alone: Option<f64>,
+    /// By how much the two differences of the block lie apart, where the arm is compared with both copies of the
+    /// baseline: ln(arm/first) − ln(arm/second), of values. Their middle is ln(env/base).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apart: Option<f64>,
 }
 
 impl DossierBlock {
@@ -188,6 +192,17 @@ impl DossierBlock {
             self.base_alone.unwrap_or(self.base),
             self.env_alone.unwrap_or(self.env),
         ]
+    }
+
+    /// ln of the cost of the arm over that of each copy of the baseline; the second is absent where there is one copy.
+    /// `None` where a value is not above 0.
+    pub fn ln_ratios(&self, better: Better) -> Option<(f64, Option<f64>)> {
+        let middle = self.ratio(better)?.ln();
+        let half = self.apart.map(|apart| match better {
+            Better::Lower => apart / 2.0,
+            Better::Higher => -apart / 2.0,
+        });
+        Some((middle + half.unwrap_or(0.0), half.map(|half| middle - half)))
     }
 
     /// Cost of the arm over cost of the baseline; `None` where a value is not above 0.

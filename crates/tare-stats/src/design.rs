@@ -14,6 +14,7 @@ use crate::random::Stream;
 
 const RELABEL: u64 = 0x0072_656c_6162_656c;
 const ROWS: u64 = 0x726f_7773;
+const CLOSED: u64 = 0x0063_6c6f_7365_6400;
 const SHUFFLE: u64 = 0x0073_6875_6666_6c65;
 
 /// The rows of a Williams square for `n` arms: n rows if n is even, 2n if odd.
@@ -85,6 +86,38 @@ impl BlockOrders {
     pub fn cycle_len(&self) -> usize {
         self.rows.len()
     }
+}
+
+/// How many orders of the rows are tried: of those of three arms 94 % are closed, of those of four 67 %.
+const CLOSED_TRIES: u64 = 1_000;
+
+/// The rows of [`williams_rows`] for turns that go round: relabelled by the seed, and in an order in which no arm follows
+/// itself from one row to the next, the last to the first included. A slice after one of its own arm finds its caches
+/// as it left them.
+///
+/// Of two arms there is one row: with both, each boundary is between slices of one arm. One arm always follows itself.
+pub fn closed_rows(n_arms: usize, seed: u64) -> Vec<Vec<usize>> {
+    let orders = BlockOrders::new(n_arms, seed);
+    let mut rows: Vec<Vec<usize>> = (0..orders.cycle_len())
+        .map(|row| orders.order(row))
+        .collect();
+    if n_arms <= 2 {
+        rows.truncate(1);
+        return rows;
+    }
+    let is_closed = |rows: &[Vec<usize>]| {
+        let next = rows.iter().cycle().skip(1);
+        rows.iter()
+            .zip(next)
+            .all(|(row, next)| row.last() != next.first())
+    };
+    for attempt in 0..CLOSED_TRIES {
+        if is_closed(&rows) {
+            break;
+        }
+        Stream::new(seed, CLOSED, attempt).shuffle(&mut rows);
+    }
+    rows
 }
 
 /// Brings `items` into an order that depends only on the seed and their number.

@@ -23,6 +23,23 @@ pub fn benjamini_yekutieli(p: &[f64]) -> Option<Vec<f64>> {
     step_up(p, (1..=p.len()).map(|i| 1.0 / i as f64).sum())
 }
 
+/// Holm's step-down p-values in the order given (Holm 1979): those that are ≤ α hold at the family-wise error α, under
+/// any dependence. `None` if any p is `NaN` or outside [0, 1].
+pub fn holm(p: &[f64]) -> Option<Vec<f64>> {
+    if p.iter().any(|value| !(0.0..=1.0).contains(value)) {
+        return None;
+    }
+    let mut order: Vec<usize> = (0..p.len()).collect();
+    order.sort_by(|&i, &j| p[i].total_cmp(&p[j]));
+    let mut adjusted = vec![0.0; p.len()];
+    let mut most = 0.0_f64;
+    for (position, &i) in order.iter().enumerate() {
+        most = most.max(p[i] * (p.len() - position) as f64);
+        adjusted[i] = most.min(1.0);
+    }
+    Some(adjusted)
+}
+
 fn step_up(p: &[f64], penalty: f64) -> Option<Vec<f64>> {
     if p.iter().any(|value| !(0.0..=1.0).contains(value)) {
         return None;

@@ -7,8 +7,8 @@
 
 use proptest::prelude::*;
 use tare_stats::{
-    BlockOrders, Stream, Verdict, benjamini_hochberg, hodges_lehmann_paired,
-    hodges_lehmann_unpaired, mann_whitney_p, mean_paired, median, quantile, seeded_shuffle,
+    BlockOrders, Stream, Verdict, benjamini_hochberg, closed_rows, hodges_lehmann_paired,
+    hodges_lehmann_unpaired, holm, mann_whitney_p, mean_paired, median, quantile, seeded_shuffle,
     signed_rank_p, verdict, verdict_of, williams_rows,
 };
 
@@ -155,6 +155,35 @@ proptest! {
 }
 
 #[test]
+fn closed_rows_never_let_an_arm_follow_itself() {
+    for n in 2..9 {
+        let mut orders = std::collections::BTreeSet::new();
+        for seed in 0..40 {
+            let rows = closed_rows(n, seed);
+            let slices: Vec<usize> = rows.concat();
+            let next = slices.iter().cycle().skip(1);
+            assert!(
+                slices.iter().zip(next).all(|(arm, next)| arm != next),
+                "{n}: {rows:?}"
+            );
+            if n > 2 {
+                // The rows are those of a square, so that neighbours within them are balanced.
+                let (mut ours, mut square) = (rows.clone(), Vec::new());
+                let orders = BlockOrders::new(n, seed);
+                square.extend((0..orders.cycle_len()).map(|row| orders.order(row)));
+                ours.sort();
+                square.sort();
+                assert_eq!(ours, square, "n = {n}");
+            }
+            orders.insert(rows);
+        }
+        assert!(orders.len() > 1, "n = {n}: the seed changes nothing");
+    }
+    assert_eq!(closed_rows(1, 7), [[0]]);
+    assert!(closed_rows(0, 7).is_empty());
+}
+
+#[test]
 fn neighbours_are_balanced_in_a_williams_square() {
     for n in 2..10 {
         let mut count = vec![vec![0; n]; n];
@@ -268,4 +297,12 @@ fn bounded_numbers_are_even() {
         count.iter().all(|hits| hits.abs_diff(10_000) < 465),
         "{count:?}"
     );
+}
+
+#[test]
+fn holm_steps_down() {
+    assert_eq!(holm(&[0.04]), Some(vec![0.04]));
+    assert_eq!(holm(&[0.03, 0.01, 0.04]), Some(vec![0.06, 0.03, 0.06]));
+    assert_eq!(holm(&[0.9, 0.8]), Some(vec![1.0, 1.0]));
+    assert_eq!((holm(&[]), holm(&[f64::NAN])), (Some(vec![]), None));
 }

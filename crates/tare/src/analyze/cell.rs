@@ -1,8 +1,8 @@
 //! One metric of one arm against the baseline: pair by block, estimate, judge.
 //!
-//! d_b = ln(cost in the arm) − ln(cost in the baseline) over the blocks in which both left a reading; cost
-//! is the reading itself, or its reciprocal for rates. The Hodges–Lehmann estimate of d with its exact
-//! interval is the cost ratio; the same on the raw differences is the absolute cost, in the metric's unit
+//! d_b = ln(cost in the arm) − ln(cost in the baseline) over the blocks in which both left a reading, for either copy
+//! of the baseline by itself; cost is the reading itself, or its reciprocal for rates. The Hodges–Lehmann estimate of d
+//! with the signed-rank interval of its blocks is the cost ratio; the same on the raw differences is the absolute cost, in the metric's unit
 //! and as measured: for a rate a negative difference is a cost. The typical value carries the verdict; the
 //! floor is given beside it as the uncontended cost where the metric is one for which
 //! the best moment means something.
@@ -11,7 +11,7 @@
 
 use tare_model::dossier::{DossierBlock, DossierCell, Flag, Span};
 use tare_model::{ArmId, Better, MetricSpec, Study, Summary, Verdict, whole_count};
-use tare_stats::{Interval, detectable_effect, further_blocks, median};
+use tare_stats::{Differences, Interval, detectable_effect, further_blocks, median};
 
 use super::collect::Collector;
 use super::diagnostics;
@@ -161,12 +161,16 @@ impl Judge<'_> {
                 ),
             ));
         }
-        let differences = of(&|pair| pair.difference(typical));
-        cell.difference = effect::interval(&differences, pairs.launches())
-            .ok()
+        let differences: Option<Vec<Differences>> = pairs
+            .all
+            .iter()
+            .map(|pair| pair.differences(typical))
+            .collect();
+        cell.difference = differences
+            .and_then(|found| effect::interval(&found, pairs.launches()).ok())
             .map(span);
         match pairs.ln_ratios(self.metric.better, |reading| reading.typical) {
-            Some(d) => self.judge(&mut cell, group, &d),
+            Some(blocks) => self.judge(&mut cell, group, &blocks),
             None => cell.flags.push(flag(
                 diagnostics::NO_RATIO,
                 "a value is 0 or negative, so that only the difference is given".to_owned(),
@@ -184,20 +188,22 @@ impl Judge<'_> {
         emulated.into_iter().chain(different).collect()
     }
 
-    fn judge(&self, cell: &mut DossierCell, group: &Group, d: &[f64]) {
+    fn judge(&self, cell: &mut DossierCell, group: &Group, blocks: &[Differences]) {
         let (pairs, margin) = (self.pairs, cell.margin);
-        let Ok(effect) = effect::effect(d, pairs.launches()) else {
+        let Ok(effect) = effect::effect(blocks, pairs.launches()) else {
             cell.flags.push(flag(
                 diagnostics::TOO_FEW_BLOCKS,
                 format!(
                     "{}: a 95 % interval needs at least {FEWEST_BLOCKS}",
-                    counted(d.len(), "block")
+                    counted(blocks.len(), "block")
                 ),
             ));
             return;
         };
+        let d = effect::means(blocks);
         let evidence = Evidence {
-            d,
+            blocks,
+            d: &d,
             effect: &effect,
             margin,
             pairs,
@@ -226,7 +232,7 @@ impl Judge<'_> {
         if word == Verdict::Inconclusive {
             cell.mde = detectable_effect(&effect.ci95, d.len());
         }
-        let target = target_half_width(self.study, margin, effect.ci95.point);
+        let target = target_half_width(self.study, margin, &effect.ci95);
         cell.further_blocks = further_blocks(d.len(), effect.ci95.half_width(), target)
             .filter(|blocks| *blocks > 0)
             .map(|blocks| u32::try_from(blocks).unwrap_or(u32::MAX));
@@ -262,26 +268,30 @@ fn blocks_of(pairs: &Pairs<'_>, place: usize) -> Vec<DossierBlock> {
             env: env.typical,
             base_alone: other(pair.base.first.1.typical, base),
             env_alone: kept.readings[place].and_then(|own| other(own.typical, env.typical)),
+            apart: pair.apart(),
         }
     })
     .collect()
 }
 
-/// A ratio from which on a difference is no matter of percents.
+/// A ratio up to which a difference is a matter of percents.
 const FAR: f64 = 1.5;
 
 /// Half-width on the ln scale at which a cell is measured well enough: that of the study's precision, or half of the
-/// cell's margin. What differs by half as much again or more is decided long before that: for it a quarter of the
-/// difference will do.
-pub(crate) fn target_half_width(study: &Study, margin: f64, ln_ratio: f64) -> f64 {
+/// cell's margin. What differs by more than half as much again is decided long before that: for it a quarter of the
+/// difference will do. The end of the interval that is nearer to no difference decides, and the target has no jump, so
+/// that a look at an estimate near the limit does not end the measuring by chance.
+pub(crate) fn target_half_width(study: &Study, margin: f64, found: &Interval) -> f64 {
     if let Some(precision) = study.precision {
         return precision.ln_1p();
     }
     let of_margin = margin.ln_1p() / 2.0;
-    if ln_ratio.abs() < FAR.ln() {
+    let nearer = found.low.max(-found.high).max(0.0);
+    let beyond = nearer - FAR.ln();
+    if beyond <= 0.0 {
         return of_margin;
     }
-    of_margin.max(ln_ratio.abs() / 4.0)
+    of_margin.max((nearer / 4.0).min(of_margin + beyond))
 }
 
 /// The arm's level so that the values of a row give its ratio: the baseline's times the ratio, with the spread that
@@ -307,7 +317,7 @@ fn by_ratio(own: Span, base: Option<Span>, ln_ratio: f64, better: Better) -> Spa
 /// Below six blocks: the median with the range, whose level as an interval, 1 − 2^(1−n), is then less than 0.95 and is
 /// given.
 pub(crate) fn level_of(values: &[f64], launches: &[u32]) -> Option<Span> {
-    if let Ok(interval) = effect::interval(values, launches) {
+    if let Ok(interval) = effect::interval_of_values(values, launches) {
         return Some(span(interval));
     }
     let low = values.iter().copied().reduce(f64::min)?;
@@ -333,4 +343,34 @@ fn span(interval: Interval) -> Span {
 /// `1 block`, `2 blocks`.
 pub(crate) fn counted(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::tests::study;
+
+    #[test]
+    fn target_width_has_no_jump_and_follows_the_nearer_end() {
+        let study = study(2, 1, 1);
+        let of = |low: f64, high: f64| {
+            let found = Interval::new(low, f64::midpoint(low, high), high, LEVEL);
+            target_half_width(&study, 0.05, &found)
+        };
+        let of_margin = 0.05_f64.ln_1p() / 2.0;
+        assert!((of(-0.1, 0.2) - of_margin).abs() < 1e-12);
+        // A wide interval around a factor of two that may still be a matter of percents.
+        assert!((of(0.3, 1.1) - of_margin).abs() < 1e-12);
+        assert!((of(0.8, 1.0) - 0.2).abs() < 1e-12);
+        assert!((of(-1.0, -0.8) - 0.2).abs() < 1e-12);
+        let mut last = of_margin;
+        for step in 0..2_000 {
+            let now = of(f64::from(step) * 0.001, 3.0);
+            assert!(
+                now >= last && now - last <= 0.001 + 1e-9,
+                "{step}: {last} to {now}"
+            );
+            last = now;
+        }
+    }
 }

@@ -20,8 +20,8 @@ use tare_model::study::A_PRIME;
 use tare_model::{Better, MetricSpec, SpanClock, Spread, Study, Unit, whole_count};
 use tare_stats::diagnostics::theil_sen_slope;
 use tare_stats::{
-    BootstrapMethod, Interval, Verdict, best_scaling, block_bootstrap, efficiency, fit_scaling,
-    jain, makespan, median, stretch,
+    BootstrapMethod, Differences, Interval, Verdict, best_scaling, block_bootstrap, efficiency,
+    fit_scaling, jain, makespan, median, stretch,
 };
 
 use super::blocks::Blocks;
@@ -334,18 +334,27 @@ impl OfMetric<'_> {
             .values()
             .map(|group| Pairs::of(group, against, arm, self.place))
             .collect();
-        let (blocks, slopes): (Vec<u32>, Vec<f64>) = self
+        let (blocks, slopes): (Vec<u32>, Vec<Differences>) = self
             .whole_blocks(&[arm, baseline])
             .into_iter()
             .filter_map(|block| {
-                let d: Option<Vec<f64>> = by_size
+                let d: Option<Vec<Differences>> = by_size
                     .iter()
                     .map(|pairs| {
                         let pair = pairs.all.iter().find(|pair| pair.block == block)?;
-                        pair.ln_ratio(better, |reading| reading.typical)
+                        pair.ln_ratios(better, |reading| reading.typical)
                     })
                     .collect();
-                Some((block, theil_sen_slope(&log2, &d?)?))
+                let d = d?;
+                let slope = |of: fn(&Differences) -> Option<f64>| {
+                    let values: Option<Vec<f64>> = d.iter().map(of).collect();
+                    theil_sen_slope(&log2, &values?)
+                };
+                let slopes = Differences {
+                    first: slope(|d| Some(d.first))?,
+                    second: slope(|d| d.second),
+                };
+                Some((block, slopes))
             })
             .unzip();
         let launches = launches_of(&by_size, &blocks);

@@ -182,7 +182,8 @@ pub(crate) fn effect_moves(evidence: &Evidence<'_>, copies: &Pairs<'_>) -> Optio
     let pairs = evidence.pairs.all.iter().zip(evidence.d);
     let of_two = pairs.filter(|(pair, _)| pair.base.twin.is_some());
     let d: Vec<f64> = of_two.map(|(_, d)| *d).collect();
-    let of_copies = copies.ln_ratios(evidence.metric.better, |reading| reading.typical)?;
+    let of_copies =
+        effect::means(&copies.ln_ratios(evidence.metric.better, |reading| reading.typical)?);
     if d.len().min(of_copies.len()) < FEWEST_BLOCKS {
         return None;
     }
@@ -264,10 +265,10 @@ fn fragile(evidence: &Evidence<'_>) -> Option<Flag> {
     };
     let launches = evidence.pairs.launches();
     let without = |place: usize| {
-        let (mut d, mut launches) = (d.to_vec(), launches.to_vec());
-        d.remove(place);
+        let (mut blocks, mut launches) = (evidence.blocks.to_vec(), launches.to_vec());
+        blocks.remove(place);
         launches.remove(place);
-        effect::effect(&d, &launches).ok()
+        effect::effect(&blocks, &launches).ok()
     };
     left_out.into_iter().find_map(|place| {
         let other = without(place)?.verdict(margin);

@@ -1,6 +1,7 @@
 //! One effect with its intervals, its p and its verdict, as widened where blocks depend on each other.
 //!
-//! Hodges–Lehmann with the exact signed-rank interval (`tare_stats::hodges_lehmann_at`) at 95 % and 90 %.
+//! Hodges–Lehmann with the signed-rank interval of blocks, each of one difference or two (`tare_stats::clustered_at`),
+//! at 95 % and 90 %.
 //! Both are stretched by one factor: √max(1, τ) where Ljung–Box finds dependence between neighbours (p < 0.01),
 //! or what `tare_stats::diagnostics::launches` asks for where blocks of one launch resemble each other, whichever
 //! is more. p is that of the stretched interval, and a drift of the effect takes the claim away that it lies within
@@ -14,8 +15,8 @@ use tare_stats::diagnostics::{
     widening,
 };
 use tare_stats::{
-    Interval, Undetermined, Verdict, hodges_lehmann_at, hodges_lehmann_paired, signed_rank_p,
-    verdict,
+    Differences, Interval, Undetermined, Verdict, clustered, clustered_at, clustered_p,
+    clustered_tails, verdict,
 };
 
 /// Dependence between blocks.
@@ -37,6 +38,7 @@ pub(crate) struct Widening {
 }
 
 impl Widening {
+    /// Of one value a block.
     fn of(d: &[f64], launches: &[u32]) -> Self {
         let dependence = dependence(d);
         let launches = checks::launches(d, launches).filter(|found| found.factor > 1.0);
@@ -88,30 +90,63 @@ pub(crate) fn not_within(verdict: Verdict) -> Verdict {
     }
 }
 
-/// The effect of values in block order, and the launch that each block belongs to; fails below six of them.
-pub(crate) fn effect(d: &[f64], launches: &[u32]) -> Result<Effect, Undetermined> {
-    let widening = Widening::of(d, launches);
-    let [exact, at90] = hodges_lehmann_at(d, [super::LEVEL, 0.90])?.map(|found| found.interval);
+/// The middle of each block's differences, in block order: for what asks for one number a block.
+pub(crate) fn means(blocks: &[Differences]) -> Vec<f64> {
+    blocks.iter().map(|block| block.mean()).collect()
+}
+
+/// The effect of blocks in their order, and the launch that each belongs to; fails below six of them.
+pub(crate) fn effect(blocks: &[Differences], launches: &[u32]) -> Result<Effect, Undetermined> {
+    let d = means(blocks);
+    let widening = Widening::of(&d, launches);
+    let [exact, at90] = clustered_at(blocks, [super::LEVEL, 0.90])?.map(|found| found.interval);
     let ci95 = exact.widened(widening.factor);
     // The stretched interval leaves out 0 where the exact one leaves out this.
     let limit = ci95.point * (1.0 - 1.0 / widening.factor);
-    let shifted: Vec<f64> = d.iter().map(|value| value - limit).collect();
+    let shifted: Vec<Differences> = blocks
+        .iter()
+        .map(|block| block.map(|value| value - limit))
+        .collect();
+    // The test of two differences a block may differ from its interval by a hair: the interval is what is printed.
+    let least = 1.0 - super::LEVEL;
+    let p = clustered_p(&shifted).map(|p| {
+        if ci95.contains(0.0) {
+            p.max(least.next_up())
+        } else {
+            p.min(least)
+        }
+    });
     Ok(Effect {
         exact,
         ci95,
         ci90: at90.widened(widening.factor),
-        p: signed_rank_p(&shifted),
+        p,
         widening,
-        drift: checks::mann_kendall(d).filter(|trend| trend.p < FLAG_P),
+        drift: checks::mann_kendall(&d).filter(|trend| trend.p < FLAG_P),
     })
 }
 
 /// The 95 % interval alone, under the same rule.
-pub(crate) fn interval(d: &[f64], launches: &[u32]) -> Result<Interval, Undetermined> {
-    let factor = Widening::of(d, launches).factor;
-    Ok(hodges_lehmann_paired(d, super::LEVEL)?
-        .interval
-        .widened(factor))
+pub(crate) fn interval(blocks: &[Differences], launches: &[u32]) -> Result<Interval, Undetermined> {
+    let factor = Widening::of(&means(blocks), launches).factor;
+    Ok(clustered(blocks, super::LEVEL)?.interval.widened(factor))
+}
+
+/// One-sided p of "the centre is 0 at most", under the same rule; `None` below six blocks.
+pub(crate) fn p_greater(blocks: &[Differences], launches: &[u32]) -> Option<f64> {
+    let factor = Widening::of(&means(blocks), launches).factor;
+    let point = clustered(blocks, super::LEVEL).ok()?.interval.point;
+    let [greater, _] = clustered_tails(blocks, point * (1.0 - 1.0 / factor))?;
+    Some(greater)
+}
+
+/// The same of one value a block.
+pub(crate) fn interval_of_values(
+    values: &[f64],
+    launches: &[u32],
+) -> Result<Interval, Undetermined> {
+    let blocks: Vec<Differences> = values.iter().copied().map(Differences::one).collect();
+    interval(&blocks, launches)
 }
 
 fn dependence(d: &[f64]) -> Option<Dependence> {
@@ -141,11 +176,12 @@ mod tests {
                     level - 0.1 + start + ((block * 7 % 5) as f64) * 0.002
                 })
                 .collect();
-            let found = effect(&d, &launches).unwrap();
+            let blocks: Vec<_> = d.iter().copied().map(Differences::one).collect();
+            let found = effect(&blocks, &launches).unwrap();
             assert!(found.widening.factor > 2.0, "{found:?}");
             let leaves_out_zero = !found.ci95.contains(0.0);
             assert_eq!(found.p.unwrap() <= 0.05, leaves_out_zero, "{found:?}");
-            let naive = signed_rank_p(&d).unwrap();
+            let naive = clustered_p(&blocks).unwrap();
             assert!(found.p.unwrap() >= naive - 1e-12);
         }
     }

@@ -2,6 +2,7 @@
 
 use tare_model::MetricSpec;
 use tare_model::dossier::Flag;
+use tare_stats::Differences;
 
 use super::effect::Effect;
 use super::input::ArmData;
@@ -12,7 +13,9 @@ pub(crate) const THROTTLED: &str = "throttled";
 
 /// What a cell is examined by.
 pub(crate) struct Evidence<'a> {
-    /// ln cost ratios in block order.
+    /// ln cost ratios in block order, to either copy of the baseline.
+    pub(crate) blocks: &'a [Differences],
+    /// The middle of both, one a block.
     pub(crate) d: &'a [f64],
     pub(crate) effect: &'a Effect,
     pub(crate) margin: f64,

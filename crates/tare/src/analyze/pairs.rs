@@ -1,9 +1,10 @@
 //! From the readings of a block to its difference: the only place where an arm is held against another.
 //!
 //! Table, stopping rule, `why` and proof all ask here, so that they cannot read the same trials differently. An
-//! arm is held against the baseline, which is the host and, where it ran in the block as well, its second copy A′:
-//! the level of the baseline is then the mean of the two logarithms, which has half of one copy's noise and leaves
-//! about 13 % of the interval's width away. Against another arm, or for A′ itself, there is one copy.
+//! arm is compared with the baseline, which is the host and, where it ran in the block as well, its second copy A′.
+//! The two differences of a block are kept apart ([`Differences`]): each is symmetric about the effect where noise is
+//! alike, and their mean is not. Only what is shown as the baseline's value is the middle of both copies. Against
+//! another arm, or for A′ itself, there is one copy.
 //! A difference is taken twice, as the logarithm of the ratio of costs and in the metric's own unit.
 //! What it cannot see: blocks in which only one side succeeded. They are counted and left out; if failing and
 //! being slow go together, what is left flatters the arm.
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 
 use tare_model::study::A_PRIME;
 use tare_model::{Better, Study};
+use tare_stats::Differences;
 
 use super::collect::Collector;
 use super::kept::{Group, Kept};
@@ -108,18 +110,83 @@ impl<'a> Level<'a> {
 pub(crate) struct Pair<'a> {
     pub(crate) block: u32,
     pub(crate) base: Level<'a>,
+    /// The arm's trial, with its value next to the baseline's.
     pub(crate) env: Side<'a>,
+    /// Its reading as compared with either copy; `None` where it is not.
+    own: [Option<Reading>; 2],
 }
 
-impl Pair<'_> {
-    /// ln of the ratio of costs: the block's difference d. `None` if a value has no logarithm.
-    pub(crate) fn ln_ratio(&self, better: Better, pick: impl Fn(&Reading) -> f64) -> Option<f64> {
-        Some(ln_cost(pick(&self.env.1), better)? - self.base.ln_cost(better, pick)?)
+impl<'a> Pair<'a> {
+    /// Both sides of a block, the level being that of `against`.
+    pub(super) fn of(
+        block: u32,
+        base: Level<'a>,
+        env: Side<'a>,
+        place: usize,
+        against: Against,
+    ) -> Self {
+        let (kept, mut shown) = env;
+        let ratios = ratios_in_turn(&base, kept, place, against);
+        let known: Vec<f64> = ratios.into_iter().flatten().collect();
+        let own = if known.is_empty() {
+            [Some(shown), base.twin.map(|_| shown)]
+        } else {
+            let copies = [Some(base.first), base.twin];
+            let mean = known.iter().sum::<f64>() / known.len() as f64;
+            let own = [0, 1].map(|copy| {
+                let ((_, of_copy), ratio) = copies[copy].zip(ratios[copy])?;
+                Some(Reading {
+                    typical: of_copy.typical * ratio.exp(),
+                    ..shown
+                })
+            });
+            shown.typical = base.value(|reading| reading.typical) * mean.exp();
+            own
+        };
+        Self {
+            block,
+            base,
+            env: (kept, shown),
+            own,
+        }
     }
 
-    /// The difference in the metric's unit, as measured.
-    pub(crate) fn difference(&self, pick: impl Fn(&Reading) -> f64) -> f64 {
-        pick(&self.env.1) - self.base.value(pick)
+    /// Of each copy what `of` makes of the arm's reading and the copy's; `None` if it is nothing of one.
+    fn compared(&self, of: impl Fn(&Reading, &Reading) -> Option<f64>) -> Option<Differences> {
+        let twin = self.own[1].as_ref().zip(self.base.twin.as_ref());
+        let second = twin.map(|(own, (_, copy))| of(own, copy));
+        let Some(own) = &self.own[0] else {
+            return Some(Differences::one(second??));
+        };
+        Some(Differences {
+            first: of(own, &self.base.first.1)?,
+            second: match second {
+                Some(second) => Some(second?),
+                None => None,
+            },
+        })
+    }
+
+    /// ln of the ratio of costs to either copy. `None` if a value has no logarithm.
+    pub(crate) fn ln_ratios(
+        &self,
+        better: Better,
+        pick: impl Fn(&Reading) -> f64,
+    ) -> Option<Differences> {
+        let ln = |reading: &Reading| ln_cost(pick(reading), better);
+        self.compared(|own, copy| Some(ln(own)? - ln(copy)?))
+    }
+
+    /// By how much the two differences lie apart: ln(arm/first) − ln(arm/second), of values; `None` with one copy, or
+    /// where a value has no logarithm.
+    pub(crate) fn apart(&self) -> Option<f64> {
+        let found = self.ln_ratios(Better::Lower, |reading| reading.typical)?;
+        Some(found.first - found.second?)
+    }
+
+    /// The differences in the metric's unit, as measured.
+    pub(crate) fn differences(&self, pick: impl Fn(&Reading) -> f64) -> Option<Differences> {
+        self.compared(|own, copy| Some(pick(own) - pick(copy)))
     }
 }
 
@@ -146,11 +213,9 @@ impl<'a> Pairs<'a> {
             let base = Level::of(group, against, block, place);
             let env = Level::of(group, Against::arm(arm), block, place);
             match (base, env) {
-                (Some(base), Some(env)) => all.push(Pair {
-                    block,
-                    base,
-                    env: in_turn(base, env.first, place, against),
-                }),
+                (Some(base), Some(env)) => {
+                    all.push(Pair::of(block, base, env.first, place, against));
+                }
                 // Where several runs are one, an arm was not tried in the blocks of all.
                 (Some(_), None) if !group.tried[arm].contains(block) => {}
                 (None, None) => {}
@@ -199,38 +264,27 @@ impl<'a> Pairs<'a> {
         &self,
         better: Better,
         pick: impl Fn(&Reading) -> f64 + Copy,
-    ) -> Option<Vec<f64>> {
+    ) -> Option<Vec<Differences>> {
         let pairs = self.all.iter();
-        pairs.map(|pair| pair.ln_ratio(better, pick)).collect()
+        pairs.map(|pair| pair.ln_ratios(better, pick)).collect()
     }
 }
 
-/// The side of the arm, and where it took turns with the baseline its typical value such that the ratio of the two
-/// is the median over the cycles of ln(arm/baseline): slices of one cycle met the same machine, medians of whole
-/// blocks did not (METHOD 10).
-///
-/// Of two copies of the baseline each has its own median, and the mean of these counts. A median against the mean of
-/// the two would lie too low: what disturbs a slice only makes it longer, so one of two copies is disturbed more often
-/// than one arm, and three arms that are the same would seem to differ.
-fn in_turn<'a>(
-    base: Level<'a>,
-    (kept, mut reading): Side<'a>,
+/// Where the arm took turns with the copies of the baseline, the median over the cycles of ln(arm/copy): slices of one
+/// cycle met the same machine, medians of whole blocks did not. A copy that has none, as where one of its slices has no
+/// logarithm, is left to the other.
+fn ratios_in_turn(
+    base: &Level<'_>,
+    kept: &Kept,
     place: usize,
     against: Against,
-) -> Side<'a> {
-    let to = |copy: &Kept, arm: usize| kept.turns.ratio(&copy.turns, place, arm);
-    let first = to(base.first.0, against.arm);
+) -> [Option<f64>; 2] {
+    let to = |(copy, _): Side<'_>, arm: usize| kept.turns.ratio(&copy.turns, place, arm);
     let twin = base.twin.zip(against.twin);
-    let second = twin.and_then(|((copy, _), arm)| to(copy, arm));
-    // Where one copy has none, as where one of its slices has no logarithm, the other's counts alone.
-    let ratio = match (first, second) {
-        (Some(one), Some(other)) => Some(f64::midpoint(one, other)),
-        (one, other) => one.or(other),
-    };
-    if let Some(ratio) = ratio {
-        reading.typical = base.value(|reading| reading.typical) * ratio.exp();
-    }
-    (kept, reading)
+    [
+        to(base.first, against.arm),
+        twin.and_then(|(copy, arm)| to(copy, arm)),
+    ]
 }
 
 /// A block, and the launch that its arms were started for.
@@ -248,28 +302,28 @@ pub(crate) fn differences(
     against: Against,
     arm: usize,
     place: usize,
-) -> BTreeMap<Block, f64> {
+) -> BTreeMap<Block, Differences> {
     let pairs = Pairs::of(group, against, arm, place).all.into_iter();
     pairs
-        .map(|pair| {
+        .filter_map(|pair| {
             let block = Block {
                 number: pair.block,
                 launch: pair.env.0.launch,
             };
-            (block, pair.difference(|reading| reading.typical))
+            Some((block, pair.differences(|reading| reading.typical)?))
         })
         .collect()
 }
 
 /// The typical values of one side, in the metric's unit, by block.
-pub(crate) fn values(group: &Group, of: Against, place: usize) -> BTreeMap<Block, f64> {
+pub(crate) fn values(group: &Group, of: Against, place: usize) -> BTreeMap<Block, Differences> {
     let blocks = group.arms[of.arm].keys();
     blocks
         .filter_map(|number| {
             let level = Level::of(group, of, number, place)?;
             let launch = level.first.0.launch;
             let value = level.value(|reading| reading.typical);
-            Some((Block { number, launch }, value))
+            Some((Block { number, launch }, Differences::one(value)))
         })
         .collect()
 }
@@ -308,64 +362,71 @@ mod tests {
         }
     }
 
-    #[test]
-    fn arms_that_took_turns_are_compared_cycle_by_cycle() {
-        // A machine that becomes twice as slow after the first third; the arm costs a tenth more throughout, and one of
-        // its slices was disturbed.
-        let of = |values: &[f32]| Kept {
+    fn both(pair: &Pair<'_>, better: Better) -> Option<Differences> {
+        pair.ln_ratios(better, |reading| reading.typical)
+    }
+
+    fn slices(values: &[f32]) -> Kept {
+        Kept {
             turns: Turns::Slices(Box::new([values.into()])),
             ..kept()
-        };
+        }
+    }
+
+    fn is_near(found: f64, expected: f64) {
+        assert!((found - expected).abs() < 1e-6, "{found} and {expected}");
+    }
+
+    #[test]
+    fn arms_that_took_turns_are_compared_cycle_by_cycle() {
+        // A machine that becomes twice as slow after the first third; the arm costs a tenth more than the host
+        // throughout and a fifth more than A′, and one of its slices was disturbed.
         let (host, twin, arm) = (
-            of(&[100.0, 200.0, 200.0]),
-            of(&[100.0, 200.0, 200.0]),
-            of(&[110.0, 900.0, 220.0]),
+            slices(&[100.0, 200.0, 200.0]),
+            slices(&[110.0 / 1.2, 220.0 / 1.2, 220.0 / 1.2]),
+            slices(&[110.0, 900.0, 220.0]),
         );
-        let base = Level {
-            first: (&host, reading(200.0)),
-            twin: Some((&twin, reading(200.0))),
+        let base = |host, twin| Level {
+            first: (host, reading(200.0)),
+            twin: Some((twin, reading(180.0))),
         };
-        let pair_of = |base, typical| Pair {
-            block: 0,
-            base,
-            env: in_turn(base, (&arm, reading(typical)), 0, BOTH),
-        };
-        let pair = pair_of(base, 220.0);
-        let d = pair.ln_ratio(Better::Lower, |reading| reading.typical);
-        assert!((d.unwrap() - 1.1_f64.ln()).abs() < 1e-6);
-        let rate = pair.ln_ratio(Better::Higher, |reading| reading.typical);
-        assert!((rate.unwrap() + 1.1_f64.ln()).abs() < 1e-6);
-        // One slice of a copy that has no logarithm leaves the other copy, and no ratio of medians.
-        let spoilt = of(&[100.0, 0.0, 200.0]);
-        for (first, second) in [(&host, &spoilt), (&spoilt, &twin)] {
-            let base = Level {
-                first: (first, reading(200.0)),
-                twin: Some((second, reading(200.0))),
-            };
-            let d = pair_of(base, 900.0).ln_ratio(Better::Lower, |reading| reading.typical);
-            assert!((d.unwrap() - 1.1_f64.ln()).abs() < 1e-6);
+        let pair_of = |base, typical| Pair::of(0, base, (&arm, reading(typical)), 0, BOTH);
+        let pair = pair_of(base(&host, &twin), 220.0);
+        let d = both(&pair, Better::Lower).unwrap();
+        is_near(d.first, 1.1_f64.ln());
+        is_near(d.second.unwrap(), 1.2_f64.ln());
+        is_near(pair.apart().unwrap(), (1.1_f64 / 1.2).ln());
+        let rate = both(&pair, Better::Higher).unwrap();
+        is_near(rate.first, -(1.1_f64.ln()));
+        let shown = (200.0_f64 * 180.0).sqrt() * (1.1_f64 * 1.2).sqrt();
+        is_near(pair.env.1.typical / shown, 1.0);
+        // A slice without a logarithm leaves the other copy alone, and no ratio of medians.
+        let spoilt = slices(&[100.0, 0.0, 200.0]);
+        for (host, twin, expected) in [(&host, &spoilt, 1.1_f64), (&spoilt, &twin, 1.2)] {
+            let d = both(&pair_of(base(host, twin), 900.0), Better::Lower).unwrap();
+            is_near(d.first, expected.ln());
+            assert_eq!(d.second, None);
         }
         // Without slices on one side it is a trial like any other.
         let trial = kept();
-        let side = in_turn(base, (&trial, reading(300.0)), 0, BOTH);
-        assert_eq!(side.1.typical, 300.0);
+        let pair = Pair::of(0, base(&host, &twin), (&trial, reading(300.0)), 0, BOTH);
+        assert_eq!(pair.env.1.typical, 300.0);
+        let d = pair.differences(|reading| reading.typical).unwrap();
+        assert_eq!(d, Differences::two(100.0, 120.0));
     }
 
     #[test]
     fn arms_that_are_the_same_do_not_differ_where_slices_are_only_ever_disturbed_upwards() {
         let mut random = tare_stats::Stream::new(7, 0, 0);
-        let mut slices = || -> Kept {
+        let mut disturbed = || -> Kept {
             #[allow(
                 clippy::cast_possible_truncation,
                 reason = "slices are kept in 24 bits"
             )]
-            let disturbed = |_| 100.0 - 3.0 * (1.0 - random.unit()).ln() as f32;
-            Kept {
-                turns: Turns::Slices(Box::new([(0..2_001).map(disturbed).collect()])),
-                ..kept()
-            }
+            let slice = |_| 100.0 - 3.0 * (1.0 - random.unit()).ln() as f32;
+            slices(&(0..2_001).map(slice).collect::<Vec<f32>>())
         };
-        let kepts: Vec<Kept> = (0..150).map(|_| slices()).collect();
+        let kepts: Vec<Kept> = (0..150).map(|_| disturbed()).collect();
         let differences: Vec<f64> = kepts
             .chunks_exact(3)
             .map(|three| {
@@ -373,13 +434,8 @@ mod tests {
                     first: (&three[0], reading(100.0)),
                     twin: Some((&three[1], reading(100.0))),
                 };
-                let pair = Pair {
-                    block: 0,
-                    base,
-                    env: in_turn(base, (&three[2], reading(100.0)), 0, BOTH),
-                };
-                pair.ln_ratio(Better::Lower, |reading| reading.typical)
-                    .unwrap()
+                let pair = Pair::of(0, base, (&three[2], reading(100.0)), 0, BOTH);
+                both(&pair, Better::Lower).unwrap().mean()
             })
             .collect();
         let mean = differences.iter().sum::<f64>() / differences.len() as f64;
@@ -388,26 +444,44 @@ mod tests {
     }
 
     #[test]
-    fn two_copies_of_the_baseline_count_by_the_mean_of_their_logarithms() {
+    fn two_copies_of_the_baseline_give_two_differences() {
         let kept = kept();
-        let pair = |first, twin: Option<f64>, env| Pair {
-            block: 0,
-            base: Level {
+        let pair = |first, twin: Option<f64>, env| {
+            let base = Level {
                 first: (&kept, reading(first)),
                 twin: twin.map(|value| (&kept, reading(value))),
-            },
-            env: (&kept, reading(env)),
+            };
+            Pair::of(0, base, (&kept, reading(env)), 0, BOTH)
         };
-        let d = |pair: Pair<'_>, better| pair.ln_ratio(better, |reading| reading.typical);
+        let values = |pair: &Pair<'_>| pair.differences(|reading| reading.typical).unwrap();
         let two = pair(4.0, Some(9.0), 12.0);
-        assert!((d(two, Better::Lower).unwrap() - 2.0_f64.ln()).abs() < 1e-12);
-        assert!((d(two, Better::Higher).unwrap() + 2.0_f64.ln()).abs() < 1e-12);
-        assert_eq!(two.difference(|reading| reading.typical), 6.0);
+        let d = both(&two, Better::Lower).unwrap();
+        is_near(d.first, 3.0_f64.ln());
+        is_near(d.second.unwrap(), (4.0_f64 / 3.0).ln());
+        is_near(both(&two, Better::Higher).unwrap().mean(), -(2.0_f64.ln()));
+        assert_eq!(values(&two), Differences::two(8.0, 3.0));
         let one = pair(4.0, None, 12.0);
-        assert!((d(one, Better::Lower).unwrap() - 3.0_f64.ln()).abs() < 1e-12);
+        assert_eq!(both(&one, Better::Lower).unwrap().second, None);
+        assert_eq!(one.apart(), None);
+        assert_eq!(one.base.value(|reading| reading.typical), 4.0);
         // A count of none has no logarithm, and still a difference.
         let none = pair(0.0, Some(2.0), 12.0);
-        assert_eq!(d(none, Better::Lower), None);
-        assert_eq!(none.difference(|reading| reading.typical), 11.0);
+        assert_eq!(both(&none, Better::Lower), None);
+        assert_eq!(values(&none), Differences::two(12.0, 10.0));
+    }
+
+    #[test]
+    fn two_copies_of_the_baseline_count_by_the_mean_of_their_logarithms() {
+        let kept = kept();
+        let base = Level {
+            first: (&kept, reading(4.0)),
+            twin: Some((&kept, reading(9.0))),
+        };
+        let shown = base.value(|reading| reading.typical);
+        assert_eq!(shown, 6.0);
+        let pair = Pair::of(0, base, (&kept, reading(12.0)), 0, BOTH);
+        // The middle of the two differences is that of the values that are shown.
+        let middle = both(&pair, Better::Lower).unwrap().mean();
+        is_near(middle, (pair.env.1.typical / shown).ln());
     }
 }

@@ -3,8 +3,9 @@
 //! Fixed width (`METHODOLOGY.md`, *Stopping*): a workload is done when, in every arm, every metric's 95 %
 //! interval of ln(ratio) has a half-width of at most ln(1 + margin)/2, or ln(1 + precision) where the study
 //! asks for one. The rule looks at widths, never at whether an interval leaves out 0, so that looking repeatedly
-//! hardly biases what is found; only what differs by half as much again is asked for less. From widths it also says
-//! how many blocks are still needed. It shares what is void, the pairing, the estimate and the widening with the report.
+//! hardly biases what is found; only what differs by half as much again is asked for less. No workload is done before a
+//! single difference in it could pass the correction over all cells of its arm. From widths it also says how many blocks
+//! are still needed. It shares what is void, the pairing, the estimate and the widening with the report.
 //! Trials are decoded when they are added, and only workloads that are not done are estimated again. What the estimates
 //! say so far can be told to whoever waits; the rule itself does not heed it.
 //! What it cannot see: diagnostics; a drifting cell can be narrow.
@@ -12,7 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tare_model::study::A_PRIME;
-use tare_model::{ArmId, Facts, Study, Verdict};
+use tare_model::{ArmId, Facts, Study, Verdict, whole_count};
 use tare_stats::{Needed, verdict};
 
 use super::cell::target_half_width;
@@ -20,7 +21,7 @@ use super::collect::Collector;
 use super::input::TrialRef;
 use super::kept::{Group, GroupKey};
 use super::pairs::{Against, Pairs};
-use super::{Find, effect, void};
+use super::{Find, blocks_to_pass, effect, void};
 
 /// Where the study leaves it to the margin how precise a cell is to be, blocks are worth their time until its interval is
 /// so many times as narrow as that.
@@ -92,19 +93,35 @@ impl<'a> PrecisionRule<'a> {
 
     fn needed_by_what_counts(&mut self) -> Vec<Needed> {
         let mut needed: Vec<Option<Needed>> = vec![None; self.study.workloads.len()];
-        for (key, group) in &self.collected.groups {
+        let groups = self.collected.groups.iter();
+        let looked: Vec<(GroupKey, Vec<Seen>)> = groups
+            .map(|(key, group)| {
+                let is_done = self.done.contains(&key.workload_index);
+                (
+                    *key,
+                    if is_done {
+                        Vec::new()
+                    } else {
+                        self.cells(group)
+                    },
+                )
+            })
+            .collect();
+        for (key, cell) in looked
+            .iter()
+            .flat_map(|(key, cells)| cells.iter().map(move |cell| (key, cell)))
+        {
+            if let Some(word) = cell.word {
+                self.seen.insert((*key, cell.arm, cell.metric), word);
+            }
+        }
+        for (key, cells) in looked {
             let Some(most) = needed.get_mut(key.workload_index as usize) else {
                 continue;
             };
-            let mut own = Needed::NOTHING;
-            if !self.done.contains(&key.workload_index) {
-                for cell in self.cells(group) {
-                    own = own.with(cell.needed);
-                    if let Some(word) = cell.word {
-                        self.seen.insert((*key, cell.arm, cell.metric), word);
-                    }
-                }
-            }
+            let own = cells.iter().fold(Needed::NOTHING, |own, cell| {
+                own.with(cell.needed).with(self.until_it_could_pass(cell))
+            });
             *most = Some(most.map_or(own, |most| most.with(own)));
         }
         let is_done = |needed: &Option<Needed>| needed.is_some_and(|needed| needed.most <= 0.0);
@@ -113,6 +130,18 @@ impl<'a> PrecisionRule<'a> {
         self.done.extend(done.map(|(index, _)| index));
         let or_unknown = |needed: Option<Needed>| needed.unwrap_or(Needed::UNKNOWN);
         needed.into_iter().map(or_unknown).collect()
+    }
+
+    /// Blocks until a difference that stands alone could pass the correction over all cells of its arm: fewer could
+    /// show it and not hold it up.
+    fn until_it_could_pass(&self, cell: &Seen) -> Needed {
+        let of_arm = self.seen.keys().filter(|(_, arm, _)| *arm == cell.arm);
+        let least = blocks_to_pass(of_arm.count().max(1));
+        let more = f64::from(least.saturating_sub(cell.n_blocks));
+        Needed {
+            enough: more,
+            most: more,
+        }
     }
 
     /// What was seen when it was last asked what is needed, an entry for each arm of which there is an interval.
@@ -168,12 +197,13 @@ impl<'a> PrecisionRule<'a> {
                 let mut cell = Seen {
                     arm,
                     metric: place,
+                    n_blocks: whole_count(d.len()),
                     needed: Needed::UNKNOWN,
                     word: None,
                 };
                 if let Ok(interval) = effect::interval(&d, pairs.launches()) {
                     let margin = study.margins.of(metric.class);
-                    let target = target_half_width(study, margin, interval.point);
+                    let target = target_half_width(study, margin, &interval);
                     let finest = match study.precision {
                         Some(_) => target,
                         None => target / FINEST,
@@ -194,6 +224,8 @@ struct Seen {
     arm: usize,
     /// The metric's place in the workload.
     metric: usize,
+    /// Blocks that it has.
+    n_blocks: u32,
     /// Blocks that it still needs.
     needed: Needed,
     /// What it says so far; `None` where there is no interval yet.

@@ -61,7 +61,7 @@ fn remark(side: &str, trials: &[Side<'_>], metric: &MetricSpec, id: &str) -> Opt
 mod tests {
     use super::*;
     use crate::analyze::kept::Kept;
-    use crate::analyze::pairs::{Level, Pair};
+    use crate::analyze::pairs::{Against, Level, Pair};
     use crate::analyze::reading::Reading;
 
     tare_model::metrics! { METRIC = "disk.fio-read.rate", BytePerSecond, Higher, Disk: "Bytes."; }
@@ -99,13 +99,12 @@ mod tests {
         let pairs = Pairs::with(
             (0..)
                 .zip(base.iter().zip(&env))
-                .map(|(block, (base, env))| Pair {
-                    block,
-                    base: Level {
+                .map(|(block, (base, env))| {
+                    let base = Level {
                         first: (base, reading),
                         twin: None,
-                    },
-                    env: (env, reading),
+                    };
+                    Pair::of(block, base, (env, reading), 0, Against::arm(0))
                 })
                 .collect(),
             0,

@@ -201,11 +201,17 @@ impl Environment for HostEnvironment {
     fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError> {
         let workdir = self.folder(cx);
         files::create_folder(&workdir)?;
+        // Where a file's pages lie stays the same for as long as the file does: every launch has a new one, as in a
+        // built-in container. It takes milliseconds, which what is started for one trial has not; elsewhere a program
+        // that runs cannot be replaced.
+        if matches!(mode, StartMode::Resident) && cfg!(unix) {
+            self.agent = None;
+        }
         let program = self.lay_out_the_agent(cx)?;
         let mut arguments = vec!["serve".to_owned()];
         match mode {
             StartMode::Once => arguments.push("--no-spare".to_owned()),
-            // Moving there takes milliseconds, which what is started for one trial has not.
+            // Moving there takes milliseconds, too.
             StartMode::Resident => arguments.push("--own-group".to_owned()),
         }
         if let Some(cpus) = &self.cpus {

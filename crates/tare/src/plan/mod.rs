@@ -12,7 +12,7 @@ use std::io::Write;
 
 use sha2::{Digest, Sha256};
 use tare_model::{CellKey, Study, Trial, whole_count};
-use tare_stats::{BlockOrders, Stream};
+use tare_stats::{BlockOrders, Stream, closed_rows};
 
 mod duration;
 
@@ -36,6 +36,8 @@ pub struct Plan {
 const WORKLOAD_ORDER: u64 = 0x776f_726b_6c6f_6164;
 const ARM_ORDER: u64 = 0x0061_726d_6f72_6465;
 const TURN_ORDER: u64 = 0x0074_7572_6e6f_7264;
+/// Streams of the order in which arms are started.
+const START_ORDER: u64 = 0x7374_6172_746f_7264;
 
 impl Plan {
     /// Plans a study. The hash covers the study and every trial of `blocks_max` blocks.
@@ -127,16 +129,20 @@ impl Plan {
         trials
     }
 
-    /// The orders in which `places` workers take turns in a block of a workload: the rows of a Williams square.
+    /// The order in which `places` arms are started for a launch.
+    pub fn start_order(&self, launch: u32, places: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..places).collect();
+        Stream::new(self.study.seed, START_ORDER, u64::from(launch)).shuffle(&mut order);
+        order
+    }
+
+    /// The orders in which `places` workers take turns in a block of a workload: the rows of a Williams square, in an
+    /// order in which none follows itself.
     pub fn turn_rows(&self, block: u32, workload: usize, places: usize) -> Vec<Vec<u32>> {
         let number = u64::from(block) * self.study.workloads.len() as u64 + workload as u64;
         let seed = Stream::new(self.study.seed, TURN_ORDER, number).bits();
-        let orders = BlockOrders::new(places, seed);
-        (0..orders.cycle_len())
-            .map(|cycle| {
-                let order = orders.order(cycle).into_iter();
-                order.map(whole_count).collect()
-            })
+        let rows = closed_rows(places, seed).into_iter();
+        rows.map(|row| row.into_iter().map(whole_count).collect())
             .collect()
     }
 

@@ -186,3 +186,15 @@ fn each_number_of_instances_is_planned_in_every_block_for_every_arm() {
     apart.workloads[1].spread = Some(tare_model::Spread::Environments);
     assert_ne!(Plan::new(&apart).sha256(), plan.sha256());
 }
+
+#[test]
+fn start_order_changes_from_launch_to_launch() {
+    let plan = Plan::new(&study(4, 1, 5));
+    let orders: BTreeSet<Vec<usize>> = (0..40).map(|launch| plan.start_order(launch, 4)).collect();
+    assert!(orders.len() > 10);
+    for mut order in orders {
+        order.sort_unstable();
+        assert_eq!(order, [0, 1, 2, 3]);
+    }
+    assert_eq!(plan.start_order(3, 4), plan.start_order(3, 4));
+}

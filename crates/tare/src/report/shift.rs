@@ -72,6 +72,7 @@ mod tests {
                 env: 100.0,
                 base_alone: Some(90.0 + f64::from(block)),
                 env_alone: Some(2.0 * (90.0 + f64::from(block))),
+                apart: None,
             })
             .collect();
         let tenths = tenths(&cell);

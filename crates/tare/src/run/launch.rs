@@ -40,7 +40,7 @@ impl Session<'_> {
         let cx = self.cx;
         let begun_ns = cx.clock.now_ns();
         let (late, at_once): (Vec<_>, Vec<_>) = self
-            .arms_and_peer()
+            .in_start_order(launch)
             .into_iter()
             .partition(|index| self.arm(*index).environment.may_leave_late());
         let leaving: Vec<_> = late
@@ -127,10 +127,12 @@ impl Session<'_> {
         }
     }
 
-    /// Every arm by its index, and the peer as `None`.
-    fn arms_and_peer(&self) -> Vec<Option<usize>> {
+    /// The peer as `None`, and every arm by its index: what was started before may leave its mark on an arm, so that is
+    /// another arm in each launch.
+    fn in_start_order(&self, launch: u32) -> Vec<Option<usize>> {
         let peer = self.testbed.peer.iter().map(|_| None);
-        peer.chain((0..self.testbed.arms.len()).map(Some)).collect()
+        let arms = self.plan.start_order(launch, self.testbed.arms.len());
+        peer.chain(arms.into_iter().map(Some)).collect()
     }
 
     fn arm(&mut self, index: Option<usize>) -> &mut Arm {

@@ -3,8 +3,9 @@
 //! Every suspect becomes one more arm of the same randomised blocks, most likely first. Let C be what the
 //! environment costs more than the host, and R what goes when the suspect is switched off (or comes when it is
 //! switched on outside), both paired by block and taken as a part of what the environment cost in it. Then
-//! - *confirmed*: the 95 % interval of R is above zero and R is at least half of C;
-//! - *supported*: R is above zero and less than half of C, so that it is one cause of several;
+//! - *confirmed*: R is surely more than a quarter of C (one-sided at 5 %, by Holm over the suspects tried in this
+//!   answer) and at least half of it by its estimate;
+//! - *supported*: R is above zero, and not surely so much of C that it is its cause;
 //! - *refuted*: the 95 % interval of R's share of C lies below one half, and R may be nothing;
 //! - *undecided*: R may be nothing and may be half of C: what was tried neither supports nor refutes;
 //! - *untested*: nothing was tried, and why.
@@ -16,16 +17,19 @@ use tare_model::arm::Suspect;
 use tare_model::dossier::DossierFinding;
 use tare_model::fact;
 use tare_model::{ArmSpec, CommandChange, Params, Status, Value};
-use tare_stats::Interval;
+use tare_stats::{Interval, holm};
 
 use super::readings::{Readings, span};
-use super::total::Total;
+use super::total::{Removed, Total};
 use crate::cause::switch::{is_over, target};
 use crate::cause::{self, Case, Counterfactual, Suspicion};
 use crate::env::own;
 
 /// The least share of the cost that confirms a cause.
 pub const MOST: f64 = 0.5;
+
+/// How often an answer may confirm something that carries a quarter of the cost at most.
+const FALSE_CONFIRMATIONS: f64 = 0.05;
 
 /// Below this likelihood nothing is suspected: a wild guess costs an arm that another suspect could have.
 const LEAST: f64 = 0.15;
@@ -268,8 +272,9 @@ fn words(changes: &Params) -> String {
     words.join(" and ")
 }
 
-/// The rule that stands at the top of this file. `removed` is R, `share` its share of the cost.
-pub fn status(removed: Option<&Interval>, share: Option<&Interval>) -> Status {
+/// The rule that stands at the top of this file. `removed` is R, `share` its share of the cost, `p` that of the share
+/// being a quarter at most, corrected for what else was tried.
+pub fn status(removed: Option<&Interval>, share: Option<&Interval>, p: Option<f64>) -> Status {
     let Some(removed) = removed else {
         return Status::Untested;
     };
@@ -277,7 +282,8 @@ pub fn status(removed: Option<&Interval>, share: Option<&Interval>) -> Status {
     let Some(share) = share else {
         return Status::Undecided;
     };
-    if removed.low > 0.0 && share.point >= MOST {
+    let is_cause = p.is_some_and(|p| p <= FALSE_CONFIRMATIONS);
+    if is_cause && removed.low > 0.0 && share.point >= MOST {
         Status::Confirmed
     } else if removed.low > 0.0 {
         Status::Supported
@@ -286,6 +292,39 @@ pub fn status(removed: Option<&Interval>, share: Option<&Interval>) -> Status {
     } else {
         Status::Undecided
     }
+}
+
+/// What went of a total where a suspect was switched off, or came where it was switched on outside.
+fn removed(
+    suspect: &Suspect,
+    arm: &str,
+    (baseline, env): (&str, &str),
+    total: &Total,
+    readings: &Readings,
+) -> Option<Removed> {
+    let (earlier, later) = if suspect.is_outside {
+        (baseline, arm)
+    } else {
+        (arm, env)
+    };
+    total.without(&readings.differences(earlier, later, &suspect.metric))
+}
+
+/// Holm's p of the suspect in `arm`: all that were tried in the same study are one family.
+fn corrected(p: f64, arm: &str, (baseline, env): (&str, &str), readings: &Readings) -> f64 {
+    let mut family = vec![p];
+    let others = readings.tried().filter(|(spec, _)| {
+        let id = spec.id.as_str();
+        id != arm && id != env
+    });
+    for (spec, suspect) in others {
+        let whole = spec.role.of.as_deref().unwrap_or(env);
+        let total = Total::of(readings, baseline, whole, &suspect.metric);
+        let sides = (baseline, whole);
+        let other = removed(suspect, spec.id.as_str(), sides, &total, readings);
+        family.extend(other.and_then(|other| other.p));
+    }
+    holm(&family).map_or(1.0, |corrected| corrected[0])
 }
 
 /// What trying a suspect in `arm` showed, as a share of `total`.
@@ -297,17 +336,12 @@ pub fn judged(
     total: &Total,
     readings: &Readings,
 ) -> (Status, DossierFinding) {
-    let between =
-        |earlier: &str, later: &str| readings.differences(earlier, later, &suspect.metric);
-    let removed = if suspect.is_outside {
-        between(baseline, arm)
-    } else {
-        between(arm, env)
-    };
-    let removed = total.without(&removed);
+    let removed = removed(suspect, arm, (baseline, env), total, readings);
     let effect = removed.map(|removed| removed.effect);
     let share = removed.and_then(|removed| removed.share);
-    let mut status = status(effect.as_ref(), share.as_ref());
+    let p = removed.and_then(|removed| removed.p);
+    let p = p.map(|p| corrected(p, arm, (baseline, env), readings));
+    let mut status = status(effect.as_ref(), share.as_ref(), p);
     // Two that were both ended say nothing of each other.
     let is_cut_off = readings.is_cut_off(arm, &suspect.metric);
     if is_cut_off && status == Status::Refuted {
@@ -365,18 +399,41 @@ mod tests {
     fn the_status_follows_the_rule() {
         let positive = interval_of(1.0, 2.0, 3.0);
         let nothing = interval_of(-1.0, 0.1, 1.0);
-        for (removed, share, expected) in [
-            (positive, interval_of(0.6, 0.9, 1.1), Status::Confirmed),
-            (positive, interval_of(0.4, 0.5, 0.6), Status::Confirmed),
-            (positive, interval_of(0.1, 0.3, 0.6), Status::Supported),
-            (nothing, interval_of(-0.2, 0.0, 0.2), Status::Refuted),
-            (nothing, interval_of(-0.4, 0.2, 0.8), Status::Undecided),
-            (nothing, interval_of(-0.4, 0.7, 1.8), Status::Undecided),
+        for (removed, share, p, expected) in [
+            (
+                positive,
+                interval_of(0.6, 0.9, 1.1),
+                0.01,
+                Status::Confirmed,
+            ),
+            (
+                positive,
+                interval_of(0.4, 0.5, 0.6),
+                0.05,
+                Status::Confirmed,
+            ),
+            // Half of it by its estimate, and perhaps a fifth.
+            (
+                positive,
+                interval_of(0.2, 0.6, 1.1),
+                0.06,
+                Status::Supported,
+            ),
+            (
+                positive,
+                interval_of(0.3, 0.4, 0.6),
+                0.01,
+                Status::Supported,
+            ),
+            (nothing, interval_of(-0.2, 0.0, 0.2), 0.9, Status::Refuted),
+            (nothing, interval_of(-0.4, 0.2, 0.8), 0.5, Status::Undecided),
+            (nothing, interval_of(-0.4, 0.7, 1.8), 0.2, Status::Undecided),
         ] {
-            assert_eq!(status(Some(&removed), Some(&share)), expected, "{share:?}");
+            let found = status(Some(&removed), Some(&share), Some(p));
+            assert_eq!(found, expected, "{share:?}");
         }
-        assert_eq!(status(None, None), Status::Untested);
-        assert_eq!(status(Some(&positive), None), Status::Undecided);
+        assert_eq!(status(None, None, None), Status::Untested);
+        assert_eq!(status(Some(&positive), None, None), Status::Undecided);
     }
 
     fn env() -> ArmSpec {

@@ -297,7 +297,10 @@ mod tests {
     fn a_ladder_with_common_blocks_adds_up_and_its_sum_has_an_interval() {
         let values = |shift: f64| -> ByBlock {
             (0..12)
-                .map(|block| (in_one_launch(block), shift + f64::from(block * 7 % 5)))
+                .map(|block| {
+                    let value = shift + f64::from(block * 7 % 5);
+                    (in_one_launch(block), tare_stats::Differences::one(value))
+                })
                 .collect()
         };
         let (base, mut middle, whole) = (values(100.0), values(110.0), values(125.0));
@@ -316,7 +319,7 @@ mod tests {
         let span = sum_interval(&steps, true).unwrap();
         assert!(span.low <= 25.0 && 25.0 <= span.high, "{span:?}");
         // A step without enough blocks does not take away those of the others.
-        let few = ByBlock::from([(in_one_launch(0), 1.0)]);
+        let few = ByBlock::from([(in_one_launch(0), tare_stats::Differences::one(1.0))]);
         assert_eq!(
             common_blocks(&base, &whole, [few].into_iter())
                 .unwrap()

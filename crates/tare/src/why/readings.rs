@@ -7,11 +7,12 @@
 
 use std::collections::BTreeMap;
 
+use tare_model::arm::Suspect;
 use tare_model::command::Stdout;
 use tare_model::dossier::Span;
 use tare_model::{ArmSpec, Better, CommandCall, Facts, Outcome, ProbeReport, Study};
 use tare_model::{counter, fact};
-use tare_stats::{Interval, median};
+use tare_stats::{Differences, Interval, median};
 
 use crate::analyze::collect::Collector;
 use crate::analyze::kept::Group;
@@ -26,8 +27,8 @@ const WORKERS_OWN: [&str; 3] = [counter::RUN_DELAY, counter::ON_CPU, counter::SL
 /// Facts that are variables of the agent's process begin so.
 const VARIABLE: &str = fact::beginning(fact::VARIABLE);
 
-/// Values by block.
-pub type ByBlock = BTreeMap<Block, f64>;
+/// Values by block: one, or two where an arm is compared with both copies of the baseline.
+pub type ByBlock = BTreeMap<Block, Differences>;
 
 /// Everything read from a run's trials.
 pub struct Readings {
@@ -99,6 +100,12 @@ impl Readings {
         } else {
             self.collected.arm_index(earlier).map(Against::arm)
         }
+    }
+
+    /// The arms in which a suspect was tried, with what each is compared with.
+    pub fn tried(&self) -> impl Iterator<Item = (&ArmSpec, &Suspect)> {
+        let arms = self.study.arms.iter();
+        arms.flat_map(|arm| arm.role.suspects.iter().map(move |suspect| (arm, suspect)))
     }
 
     /// Whether most of an arm's trials were ended at their limit, so that it took longer, and nobody knows how much.
@@ -234,28 +241,36 @@ pub(super) fn user_command_id() -> String {
 fn as_costs(mut values: ByBlock, better: Better) -> ByBlock {
     if better == Better::Higher {
         for value in values.values_mut() {
-            *value = -*value;
+            *value = value.map(|value| -value);
         }
     }
     values
 }
 
-/// What is made of the values of two sets in the blocks that both have.
+/// What is made of the values of two sets in the blocks that both have, copy by copy of the baseline.
 pub fn joint(a: &ByBlock, b: &ByBlock, of: impl Fn(f64, f64) -> f64) -> ByBlock {
     a.iter()
-        .filter_map(|(block, value)| Some((*block, of(*value, *b.get(block)?))))
+        .filter_map(|(block, value)| Some((*block, value.with(*b.get(block)?, &of))))
         .collect()
 }
 
-/// The values without their blocks.
+/// The values without their blocks, of two the middle.
 pub fn plain(values: &ByBlock) -> Vec<f64> {
-    values.values().copied().collect()
+    values.values().map(|value| value.mean()).collect()
 }
 
 /// The typical value with its interval, what differs from launch to launch in it; `None` below six values.
 pub fn interval(values: &ByBlock) -> Option<Interval> {
     let launches: Vec<u32> = values.keys().map(|block| block.launch).collect();
-    effect::interval(&plain(values), &launches).ok()
+    let blocks: Vec<Differences> = values.values().copied().collect();
+    effect::interval(&blocks, &launches).ok()
+}
+
+/// One-sided p of "the typical value is 0 at most"; `None` below six values.
+pub fn p_greater(values: &ByBlock) -> Option<f64> {
+    let launches: Vec<u32> = values.keys().map(|block| block.launch).collect();
+    let blocks: Vec<Differences> = values.values().copied().collect();
+    effect::p_greater(&blocks, &launches)
 }
 
 /// As the dossier holds it.
@@ -276,7 +291,7 @@ pub(super) mod tests {
         let of = |values: &[(u32, f64)]| -> ByBlock {
             let values = values.iter();
             values
-                .map(|(number, value)| (in_one_launch(*number), *value))
+                .map(|(number, value)| (in_one_launch(*number), Differences::one(*value)))
                 .collect()
         };
         let one = of(&[(0, 1.0), (1, 2.0), (3, 4.0)]);
@@ -296,7 +311,8 @@ pub(super) mod tests {
                         launch: launch(number),
                     };
                     let start = [3.0, -2.0, 1.0, -1.0, 2.0, -3.0][number as usize / 3];
-                    (block, 100.0 + start + f64::from(number % 3) / 100.0)
+                    let value = 100.0 + start + f64::from(number % 3) / 100.0;
+                    (block, Differences::one(value))
                 })
                 .collect()
         };

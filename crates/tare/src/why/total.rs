@@ -8,7 +8,10 @@
 
 use tare_stats::{Interval, median};
 
-use super::readings::{ByBlock, Readings, interval, joint, plain};
+use super::readings::{ByBlock, Readings, interval, joint, p_greater, plain};
+
+/// A share that is no larger than this makes no cause of what was removed.
+pub(super) const NO_CAUSE: f64 = 0.25;
 
 /// What an arm costs more than another.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +29,8 @@ pub struct Removed {
     pub effect: Interval,
     /// `None` where the total itself may be zero.
     pub share: Option<Interval>,
+    /// One-sided p of the share being `NO_CAUSE` at most.
+    pub p: Option<f64>,
 }
 
 impl Total {
@@ -39,10 +44,12 @@ impl Total {
 
     /// `differences` are those of the arm with another, `values` its own; more is worse in both.
     fn new(differences: ByBlock, values: &ByBlock) -> Self {
-        let levels = values.iter().map(|(block, value)| (*block, value.abs()));
+        let levels = values
+            .iter()
+            .map(|(block, value)| (*block, value.map(f64::abs)));
         Self {
             differences,
-            levels: levels.filter(|(_, level)| *level > 0.0).collect(),
+            levels: levels.filter(|(_, level)| level.first > 0.0).collect(),
         }
     }
 
@@ -81,6 +88,9 @@ impl Total {
                 ..effect
             },
             share: share(&removed, &total),
+            p: p_greater(&joint(&removed, &total, |removed, total| {
+                removed - NO_CAUSE * total
+            })),
         })
     }
 }
@@ -128,10 +138,11 @@ fn share(removed: &ByBlock, total: &ByBlock) -> Option<Interval> {
 mod tests {
     use super::super::readings::tests::in_one_launch;
     use super::*;
+    use tare_stats::Differences;
 
     fn by_block(n_blocks: u32, value: impl Fn(u32) -> f64) -> ByBlock {
         (0..n_blocks)
-            .map(|block| (in_one_launch(block), value(block)))
+            .map(|block| (in_one_launch(block), Differences::one(value(block))))
             .collect()
     }
 
@@ -145,7 +156,7 @@ mod tests {
         for truth in [0.0, 0.3, 1.0] {
             let total = by_block(12, |block| 100.0 + 5.0 * noise(block));
             let removed = by_block(12, |block| {
-                truth * total[&in_one_launch(block)] + 3.0 * noise(block + 50)
+                truth * total[&in_one_launch(block)].first + 3.0 * noise(block + 50)
             });
             let found = share(&removed, &total).unwrap();
             assert!((found.point - truth).abs() < 0.05, "{truth}: {found:?}");

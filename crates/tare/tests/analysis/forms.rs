@@ -277,6 +277,7 @@ pub(crate) fn huge(cells: u32, blocks: u32) -> Dossier {
                     env: 110.0 + f64::from(block % 13) + f64::from(number),
                     base_alone: None,
                     env_alone: None,
+                    apart: None,
                 })
                 .collect();
             cell

@@ -490,6 +490,7 @@ mod tests {
                 env: f64::from(block % 97) / 97.0,
                 base_alone: None,
                 env_alone: None,
+                apart: None,
             })
             .collect();
         let drawn = bands(&blocks, &axis, |block| Some(block.env)).into_string();

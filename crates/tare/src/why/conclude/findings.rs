@@ -61,12 +61,12 @@ impl Judging<'_> {
         let share = finding.share.as_ref();
         let mut weight = share.map_or(suspect.likelihood - 1.0, |share| share.point);
         if suspect.cause == KEPT
-            && let Some(Removed { effect, share }) = self
+            && let Some(Removed { effect, share, p }) = self
                 .with_start_up
                 .without(self.total(START_UP).differences())
             && let Some(share) = share
         {
-            status = counterfactual::status(Some(&effect), Some(&share));
+            status = counterfactual::status(Some(&effect), Some(&share), p);
             finding.status = status;
             // Behind what has a switch of its own: keeping takes all of it away.
             weight = share.point - 1.0;

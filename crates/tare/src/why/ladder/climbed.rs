@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use tare_model::ArmSpec;
 use tare_model::arm::Rung;
 use tare_model::dossier::{DossierLadder, DossierRung, Span};
-use tare_stats::{BootstrapMethod, block_bootstrap, hodges_lehmann_paired, median};
+use tare_stats::{BootstrapMethod, Differences, block_bootstrap, clustered, median};
 
 use super::super::FEWEST;
 use super::super::readings::{ByBlock, Readings, interval, plain, span};
@@ -97,7 +97,7 @@ impl Climb<'_> {
 fn level(values: &ByBlock) -> Option<Span> {
     let values: ByBlock = values
         .iter()
-        .map(|(block, value)| (*block, value.abs()))
+        .map(|(block, value)| (*block, value.map(f64::abs)))
         .collect();
     interval(&values).map(span).or_else(|| {
         let values = plain(&values);
@@ -203,14 +203,17 @@ pub(super) fn sum_of(steps: &[ByBlock]) -> f64 {
 /// The sum of the steps with its interval. In a block the steps add up exactly, so that only drawing the blocks
 /// again shows how far the sum of their typical values wanders. `None` below ten blocks.
 pub(super) fn sum_interval(steps: &[ByBlock], is_common: bool) -> Option<Span> {
-    let steps: Vec<Vec<f64>> = steps.iter().map(plain).collect();
+    let steps: Vec<Vec<Differences>> = steps
+        .iter()
+        .map(|step| step.values().copied().collect())
+        .collect();
     let n_blocks = steps.first()?.len();
     if !is_common || steps.iter().any(|step| step.len() != n_blocks) {
         return None;
     }
     let of_blocks = |blocks: &[usize]| {
         let drawn = steps.iter().map(|step| {
-            let values: Vec<f64> = blocks.iter().map(|block| step[*block]).collect();
+            let values: Vec<Differences> = blocks.iter().map(|block| step[*block]).collect();
             centre(&values)
         });
         drawn.sum()
@@ -227,6 +230,6 @@ pub(super) fn sum_interval(steps: &[ByBlock], is_common: bool) -> Option<Span> {
 }
 
 /// The estimate that [`interval`] has in its middle.
-fn centre(values: &[f64]) -> f64 {
-    hodges_lehmann_paired(values, LEVEL).map_or(f64::NAN, |found| found.interval.point)
+fn centre(values: &[Differences]) -> f64 {
+    clustered(values, LEVEL).map_or(f64::NAN, |found| found.interval.point)
 }
