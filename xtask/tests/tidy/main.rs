@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 mod circles;
 mod names;
 mod sizes;
+mod words;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -80,7 +80,7 @@ fn absolute_values(dossier: &Dossier) -> CheckItem {
         "absolute-values",
         complete == total,
         format!(
-            "{complete} of {} have both values beside them",
+            "{complete} of {} have both values next to them",
             counted(total, "ratio")
         ),
     )
@@ -331,7 +331,7 @@ fn mde(dossier: &Dossier) -> CheckItem {
         "detectable-effect",
         silent.is_empty(),
         format!(
-            "{} told, {} without",
+            "{} reported, {} without",
             counted(told.len(), "detectable effect"),
             silent.len()
         ),
@@ -423,7 +423,7 @@ fn side_costs(dossier: &Dossier, collected: &Collector<'_>) -> CheckItem {
         beside.push("memory");
     }
     if !beside.is_empty() {
-        let detail = format!("measured beside speed: {}", beside.join(", "));
+        let detail = format!("measured in addition to speed: {}", beside.join(", "));
         return judged("side-costs", true, detail);
     }
     // Asked for and not had is another thing than not asked for.

@@ -287,7 +287,7 @@ impl OfMetric<'_> {
         if !shares_clock {
             point.flags.push(flag::flag(
                 diagnostics::NO_COMMON_CLOCK,
-                "start skew and overlap cannot be told, and the makespan is the host's".to_owned(),
+                "start skew and overlap are unknown, and the makespan is the host's".to_owned(),
             ));
         }
         point

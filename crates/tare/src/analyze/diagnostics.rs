@@ -192,7 +192,7 @@ pub(crate) fn effect_moves(evidence: &Evidence<'_>, copies: &Pairs<'_>) -> Optio
         flag(
             EFFECT_MOVES,
             format!(
-                "from block to block the ratio scatters {:.1} times as much as that of A′ (p = {:.4})",
+                "from block to block the ratio scatters {:.1}× more than that of A′ (p = {:.4})",
                 found.ratio, found.p
             ),
         )
@@ -275,7 +275,7 @@ fn fragile(evidence: &Evidence<'_>) -> Option<Flag> {
         (other != all).then(|| {
             let block = evidence.pairs.all[place].block;
             let other = match other {
-                Verdict::Inconclusive => "open".to_owned(),
+                Verdict::Inconclusive => "inconclusive".to_owned(),
                 other => other.to_string().replace('-', " "),
             };
             flag("fragile", format!("without block {block}: {other}"))

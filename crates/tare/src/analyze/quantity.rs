@@ -86,7 +86,7 @@ impl Lookup<'_> {
         };
         cells().filter(is_of).find(|cell| cell.env.is_some())?;
         Some(format!(
-            "`{workload}` ran in `{arm}` and told nothing of “{}”",
+            "`{workload}` ran in `{arm}` and reported nothing for “{}”",
             quantity.label
         ))
     }
@@ -259,7 +259,7 @@ quantity = [
         let told = why(&dossier);
         assert_eq!(
             told,
-            "`start-up` ran in `container` and told nothing of “Stopped”"
+            "`start-up` ran in `container` and reported nothing for “Stopped”"
         );
     }
 }

@@ -220,7 +220,7 @@ fn crowded(demands: &[Demand], spread: Spread, count: usize) -> Option<String> {
         let most = demands.iter().map(|it| it.threads).max()?;
         format!("up to {most}")
     };
-    #[allow(clippy::float_cmp, reason = "it is told as `1`")]
+    #[allow(clippy::float_cmp, reason = "it is reported as `1`")]
     let plural = |n: f64| if n == 1.0 { "" } else { "s" };
     let n_cpus = (cpus * 100.0).round() / 100.0;
     Some(format!(

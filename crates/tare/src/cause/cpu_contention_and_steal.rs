@@ -29,7 +29,7 @@ pub(super) static CAUSE: Entry = Entry {
            many repeated within 1–2 %.",
     advice: "Repeat when the machine is quiet, pin both sides to processors of their own, and compare paired trials; \
              do not conclude from this run.",
-    price: "Processors of one's own cost money.",
+    price: "Dedicated processors cost money.",
     suspect,
 };
 

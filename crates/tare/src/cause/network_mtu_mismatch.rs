@@ -26,7 +26,7 @@ pub(super) static CAUSE: Entry = Entry {
     ],
     size: "From repeated packets up to a connection that hangs for good (several reports); as many times the work per \
            byte as there are more packets, where the size is small.",
-    advice: "Set the engine's `mtu` to that of the machine's link, for its default network and for each of one's own.",
+    advice: "Set the engine's `mtu` to that of the machine's link, for its default network and for each user-defined one.",
     price: "Slightly more packets for the same data; nothing in security.",
     suspect,
 };

@@ -59,7 +59,7 @@ impl<'a> Case<'a> {
         cells.max_by(|a, b| ratio(a).total_cmp(&ratio(b)))
     }
 
-    /// The largest of these costs as a clause: ``​`command.wall.time` costs 2.6 times as much``.
+    /// The largest of these costs as a clause: "`command.wall.time` is 2.6× slower".
     pub fn cost_clause(&self, cells: &[usize]) -> String {
         let Some(cell) = self.largest(cells) else {
             return "nothing costs more".to_owned();
@@ -354,26 +354,24 @@ pub fn ratio(cell: &DossierCell) -> f64 {
     cell.ratio.map_or(1.0, |span| span.point)
 }
 
-/// A cost as a clause: ``​`command.wall.time` costs 2.6 times as much``.
+/// A ratio as a clause: "`command.wall.time` is 2.6× slower".
 pub fn clause(cell: &DossierCell) -> String {
     format!("`{}` {}", cell.metric, words(cell))
 }
 
-/// A cell's cost as the end of a clause; of a rate, how much less it is.
+/// A cell's ratio as the end of a clause; of a rate, how much less it gives.
 pub fn words(cell: &DossierCell) -> String {
-    let (verb, quotient) = match cell.better {
-        Better::Lower => ("costs", ratio(cell)),
-        Better::Higher => ("gives", 1.0 / ratio(cell)),
-    };
-    if quotient >= 10.0 {
-        format!("{verb} {quotient:.0} times as much")
-    } else if quotient >= 2.0 {
-        format!("{verb} {quotient:.1} times as much")
-    } else if quotient >= 1.0 {
-        format!("{verb} {:.0} % more", (quotient - 1.0) * 100.0)
-    } else {
-        let less = (1.0 - quotient) * 100.0;
-        format!("{verb} {less:.*} % less", usize::from(less > 90.0))
+    let quotient = ratio(cell);
+    let percent = 100.0 * (quotient - 1.0).abs();
+    let digits = usize::from(quotient < 10.0);
+    match cell.better {
+        Better::Higher if quotient >= 1.0 => {
+            let less = 100.0 * (1.0 - 1.0 / quotient);
+            format!("gives {less:.*} % less", usize::from(less > 90.0))
+        }
+        _ if quotient >= 2.0 => format!("is {quotient:.digits$}× slower"),
+        _ if quotient >= 1.0 => format!("is {percent:.0} % slower"),
+        _ => format!("is {percent:.0} % faster"),
     }
 }
 
@@ -513,11 +511,11 @@ mod tests {
             let cell = composed::cell("net.tcp.throughput.rate", ratio);
             words(&DossierCell { better, ..cell })
         };
-        assert_eq!(said(Better::Lower, 2.585), "costs 2.6 times as much");
-        assert_eq!(said(Better::Lower, 1.16), "costs 16 % more");
-        assert_eq!(said(Better::Lower, 0.8), "costs 20 % less");
+        assert_eq!(said(Better::Lower, 2.585), "is 2.6× slower");
+        assert_eq!(said(Better::Lower, 1.16), "is 16 % slower");
+        assert_eq!(said(Better::Lower, 0.8), "is 20 % faster");
         assert_eq!(said(Better::Higher, 1.41), "gives 29 % less");
         assert_eq!(said(Better::Higher, 34.0), "gives 97.1 % less");
-        assert_eq!(said(Better::Higher, 0.4), "gives 2.5 times as much");
+        assert_eq!(said(Better::Higher, 0.4), "is 60 % faster");
     }
 }

@@ -26,7 +26,7 @@ pub(super) static CAUSE: Entry = Entry {
     ],
     size: "With one engine's default filter clone3 and cachestat were hidden, perf_event_open, get_mempolicy, \
            move_pages and mbind denied; later versions deny io_uring as well.",
-    advice: "Allow the single calls that the program needs in a profile of one's own.",
+    advice: "Allow the calls that the program needs in a custom profile.",
     price: "Each call allowed is one that an attacker can try; io_uring has a history of escapes.",
     suspect,
 };

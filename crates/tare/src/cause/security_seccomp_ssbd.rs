@@ -137,7 +137,7 @@ fn pattern(case: &Case<'_>) -> Option<String> {
     let (interpreted, numerical) = (worst(Kind::Interpreted)?, worst(Kind::Matrix)?);
     (interpreted >= SUFFERS && numerical < SPARED.max(1.0 + (interpreted - 1.0) / 3.0)).then(|| {
         format!(
-            "interpreted code costs {interpreted:.2} times as much and numerical code {numerical:.2} times: the mark of the mitigation"
+            "interpreted code is {interpreted:.2}× slower and numerical code {numerical:.2}×: the mark of the mitigation"
         )
     })
 }

@@ -80,7 +80,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
                 .map(|(name, value)| format!("`{name}` is `{value}` in the arm only")),
         )
         .by(if settable.is_empty() {
-            switch::not_here("a variable cannot be taken away from a command")
+            switch::not_here("a variable cannot be removed from a command")
         } else {
             switch::variables(&settable)
         }),

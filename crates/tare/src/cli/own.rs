@@ -244,7 +244,7 @@ fn may_run_twice(own: &Own, shares: Shares) -> Result<(), Failed> {
     match &own.answers {
         Some(why) if shares != Shares::Shared => Err(Failed::new(
             Exit::Usage,
-            format!("the command of `{}` is not run beside it: {why}", own.name),
+            format!("the command of `{}` is not run a second time: {why}", own.name),
         )
         .hint("name another command, behind `--`; or stop the original, and `--share-writable` runs it all the same")),
         _ => Ok(()),

@@ -265,7 +265,7 @@ fn deviations(sessions: &[SessionRecord]) -> Vec<DossierDeviation> {
                 (
                     Deviation::Resumed,
                     format!(
-                        "the run {how} and was gone on with from block {block} on: at another time, and after new starts of its arms"
+                        "the run {how} and was resumed from block {block} on: at another time, with new starts of its arms"
                     ),
                 )
             }

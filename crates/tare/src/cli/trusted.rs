@@ -28,7 +28,7 @@ pub(super) fn check_size(study: &Study) -> Result<(), Failed> {
             study.workloads.len()
         ),
     )
-    .hint("ask whoever sent it for one with fewer blocks"))
+    .hint("ask the sender for one with fewer blocks"))
 }
 
 /// That a study which came from elsewhere is not carried out unasked, with what it would run. `what` is the subject.

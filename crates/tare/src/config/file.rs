@@ -168,7 +168,7 @@ fn unknown_field(message: &str) -> Option<String> {
     match below {
         Some((table, of)) if suggest::nearest(offender, known.iter().copied()).is_none() => {
             Some(format!(
-                "what the {of} itself takes stands below it, in `[{of}.{table}]`; beside `id` there are: {}",
+                "what the {of} itself takes stands below it, in `[{of}.{table}]`; next to `id` there are: {}",
                 known.join(", ")
             ))
         }

@@ -270,7 +270,7 @@ fn a_wrong_number_of_instances_is_shown_where_it_stands_with_the_limit_and_its_r
         ("instances = 0", &["mine.toml:6", "cannot be 0 instances", "^"][..]),
         ("instances = [1, -2]", &["mine.toml:6", "cannot be -2 instances", "^^^"]),
         ("instances = [1, 257]", &["257 instances are too many", "at most 256", "three pipes for each"]),
-        ("instances = 33\nspread = \"environments\"", &["33 instances are too many", "at most 32", "kept running"]),
+        ("instances = 33\nspread = \"environments\"", &["33 instances are too many", "at most 32", "run all the time"]),
         ("instances = []", &["names no number", "[1, 2, 3]"]),
         ("instances = [2, 2]", &["2 instances are asked for twice"]),
         ("instances = 1.5", &["must be a whole number or a list"]),

@@ -22,7 +22,7 @@ impl Cancel {
         self.0.fetch_add(1, Ordering::SeqCst).saturating_add(1)
     }
 
-    /// Whether somebody asked to stop.
+    /// Whether a stop was requested.
     pub fn is_requested(&self) -> bool {
         self.0.load(Ordering::SeqCst) > 0
     }

@@ -42,7 +42,7 @@ impl<W: Write> Write for Patient<W> {
                 written => return written,
             }
             let why = if self.cancel.is_requested() {
-                "it was not waited for any longer, because somebody asked to stop".to_owned()
+                "it was not waited for any longer, because a stop was requested".to_owned()
             } else if waited >= self.patience {
                 format!("it has read nothing for {} s", self.patience.as_secs_f64())
             } else {

@@ -212,7 +212,7 @@ fn unreachable(
             fix: None,
         },
         Unreachable::NobodyListens => EnvError::Absent {
-            why: format!("nobody listens at `{endpoint}`: the Docker engine is not running"),
+            why: format!("nothing listens at `{endpoint}`: the Docker engine is not running"),
             fix: Some(how_to_start(cx).1),
         },
         Unreachable::NoSocket => {

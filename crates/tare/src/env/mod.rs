@@ -183,7 +183,7 @@ pub trait Driver: Sync {
     ) -> Result<Vec<own::Bare>, EnvError> {
         let _ = (cx, wish, taken);
         Err(EnvError::Absent {
-            why: format!("`{}` shows nobody the files of its images", self.id()),
+            why: format!("`{}` does not expose the files of its images", self.id()),
             fix: None,
         })
     }

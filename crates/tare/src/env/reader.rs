@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
             None => Ok(()),
             Some(one) => {
                 let (name, beside) = (one.name, row.name);
-                let problem = format!("`{name}` has no effect beside `{beside}`: {why}");
+                let problem = format!("`{name}` has no effect with `{beside}`: {why}");
                 Err(self.refused(one, &problem, hint))
             }
         }

@@ -175,7 +175,7 @@ pub(super) fn findings(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Ve
             });
             match (untold, &answers[1].1) {
                 (None, ToolAnswer::Present(tool)) => {
-                    let version = tool.version.as_deref().unwrap_or("no version told");
+                    let version = tool.version.as_deref().unwrap_or("no version reported");
                     let hash = tool.sha256.as_deref().unwrap_or_default();
                     Finding::new(
                         arm,

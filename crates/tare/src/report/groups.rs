@@ -4,6 +4,8 @@
 //! Table and page show the same groups in the same order, so that what a reader found in one is found in the other.
 //! What it cannot see: which metrics matter to the reader.
 
+use std::collections::BTreeMap;
+
 use tare_model::Verdict;
 use tare_model::dossier::DossierCell;
 
@@ -59,12 +61,12 @@ impl Group {
     /// Its heading.
     pub(in crate::report) fn title(self) -> &'static str {
         match self {
-            Self::More => "Costs more",
-            Self::Less => "Costs less",
-            Self::Nothing => "No difference that matters",
-            Self::ByItself => "Different only by itself",
-            Self::Open => "Open",
-            Self::Missing => "No ratio",
+            Self::More => "Overhead",
+            Self::Less => "Gain",
+            Self::Nothing => "Within the margin",
+            Self::ByItself => "Not significant after correction",
+            Self::Open => "Inconclusive",
+            Self::Missing => "Without a ratio",
         }
     }
 
@@ -122,6 +124,24 @@ pub(in crate::report) fn grouped<'a>(
         .collect()
 }
 
+/// How many metrics of a workload stand in headlines and first tables.
+const MOST_PRIMARY: usize = 3;
+
+/// The cells of an arm that stand in its headline and its first table: of each workload the first three metrics of its
+/// table, which begins with what the workload is for.
+pub(in crate::report) fn primary<'a>(cells: &[&'a DossierCell]) -> Vec<&'a DossierCell> {
+    let mut seen: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let is_primary = |cell: &&&'a DossierCell| {
+        let metrics = seen.entry(&cell.workload).or_default();
+        if !metrics.contains(&cell.metric.as_str()) {
+            metrics.push(&cell.metric);
+        }
+        let place = metrics.iter().position(|metric| *metric == cell.metric);
+        place < Some(MOST_PRIMARY)
+    };
+    cells.iter().filter(is_primary).copied().collect()
+}
+
 /// The same metric of the same work each, in the order in which they come.
 pub(in crate::report) fn by_metric(cells: &[DossierCell]) -> Vec<Vec<&DossierCell>> {
     let mut metrics: Vec<Vec<&DossierCell>> = Vec::new();
@@ -133,4 +153,37 @@ pub(in crate::report) fn by_metric(cells: &[DossierCell]) -> Vec<Vec<&DossierCel
         }
     }
     metrics
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cause::composed;
+
+    #[test]
+    fn first_three_metrics_of_a_workload_are_primary() {
+        let cell = composed::stored().cells.swap_remove(0);
+        let named = |workload: &str, metric: &str| {
+            let mut cell = cell.clone();
+            workload.clone_into(&mut cell.workload);
+            metric.clone_into(&mut cell.metric);
+            cell
+        };
+        let cells = [
+            named("one", "a"),
+            named("one", "a"),
+            named("one", "b"),
+            named("two", "d"),
+            named("one", "c"),
+            named("one", "d"),
+        ];
+        let all: Vec<&DossierCell> = cells.iter().collect();
+        let primary = primary(&all);
+        assert_eq!(primary.len(), 5);
+        assert!(
+            !primary
+                .iter()
+                .any(|cell| cell.workload == "one" && cell.metric == "d")
+        );
+    }
 }

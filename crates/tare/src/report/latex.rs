@@ -77,12 +77,12 @@ fn table(out: &mut String, arm: &DossierArm, cells: &[&DossierCell], names: &Nam
     let baseline = cells.first().map_or("", |cell| cell.baseline.as_str());
     let _ = write!(
         out,
-        "{{\\small\n\\begin{{longtable}}{{lrrrl}}\n\\caption{{{told} against {baseline}: values over blocks, and the cost as a ratio with its \\qty{{95}}{{\\percent}} interval; above 1 the environment costs more.{doubt}}}\\\\\n\\toprule\nmetric & {baseline} & {arm} & cost $\\times$ & verdict \\\\\n\\midrule\n\\endhead\n\\bottomrule\n\\endfoot\n",
+        "{{\\small\n\\begin{{longtable}}{{lrrrl}}\n\\caption{{{told} against {baseline}: values over blocks, and the ratio to the baseline with its \\qty{{95}}{{\\percent}} confidence interval; above 1 the environment is slower or uses more.{doubt}}}\\\\\n\\toprule\nmetric & {baseline} & {arm} & ratio & verdict \\\\\n\\midrule\n\\endhead\n\\bottomrule\n\\endfoot\n",
         told = escaped(&words::purpose(arm)),
         arm = escaped(&arm.id),
         baseline = escaped(baseline),
         doubt = if cells.iter().any(|cell| words::is_by_itself(cell)) {
-            " A question mark: significant by itself, not among all metrics of the environment."
+            " A question mark: significant alone, but not after correction for all metrics."
         } else {
             ""
         }
@@ -109,7 +109,7 @@ fn pairs(out: &mut String, dossier: &Dossier, names: &Names<'_>) {
     if dossier.pairs.is_empty() {
         return;
     }
-    out.push_str("{\\small\n\\begin{longtable}{lrrrl}\n\\caption{Each two with each other, from the same blocks: values, and the cost of the first as a ratio to the second with its \\qty{95}{\\percent} interval.}\\\\\n\\toprule\nfirst against second & second & first & cost $\\times$ & verdict \\\\\n\\midrule\n\\endhead\n\\bottomrule\n\\endfoot\n");
+    out.push_str("{\\small\n\\begin{longtable}{lrrrl}\n\\caption{Pairwise, from the same blocks: values, and the ratio of the first to the second with its \\qty{95}{\\percent} confidence interval.}\\\\\n\\toprule\nfirst against second & second & first & ratio & verdict \\\\\n\\midrule\n\\endhead\n\\bottomrule\n\\endfoot\n");
     for (at, members) in by_metric(&dossier.pairs).iter().enumerate() {
         if at > 0 {
             out.push_str("\\addlinespace\n");
@@ -202,7 +202,7 @@ fn method(dossier: &Dossier) -> String {
                 tare_model::CheckResult::Pass => "kept",
                 tare_model::CheckResult::Fail => "not kept",
                 tare_model::CheckResult::Differs => "differs",
-                tare_model::CheckResult::NotKnown => "open",
+                tare_model::CheckResult::NotKnown => "not known",
             },
             escaped(&rule.detail)
         );

@@ -85,7 +85,7 @@ fn summary(dossier: &Dossier) -> String {
     let _ = writeln!(out, "{}\n", escaped(&answer::trust(dossier)));
     let _ = writeln!(
         out,
-        "<sub>Cost × 1.10: it takes 1.10 times as long, or gives 1/1.10 of the throughput; in brackets the 95 % interval. Run `{}`, Tare {}.</sub>",
+        "<sub>Ratio 1.10: takes 1.10× as long as the baseline, or gives 1/1.10 of its throughput; in brackets the 95 % confidence interval. Run `{}`, Tare {}.</sub>",
         harmless(&dossier.run).replace('`', "'"),
         escaped(&dossier.tare)
     );
@@ -102,7 +102,7 @@ fn of_arm(out: &mut String, cells: &[&DossierCell], names: &Names<'_>) {
         format!("{} → {}", escaped(&cell.baseline), escaped(&cell.arm))
     });
     let head =
-        format!("| | metric | {sides} | cost × [95 %] | verdict |\n|---|---|---:|---:|---|\n");
+        format!("| | metric | {sides} | ratio [95 % CI] | verdict |\n|---|---|---:|---:|---|\n");
     if !shown.is_empty() {
         out.push_str(&head);
         for (group, members) in &shown {
@@ -168,8 +168,8 @@ fn pairs(out: &mut String, dossier: &Dossier, names: &Names<'_>) {
     if dossier.pairs.is_empty() {
         return;
     }
-    out.push_str("<details><summary>Each two with each other</summary>\n\n");
-    out.push_str("| | metric | pair | cost × [95 %] | verdict |\n|---|---|---|---:|---|\n");
+    out.push_str("<details><summary>Pairwise</summary>\n\n");
+    out.push_str("| | metric | pair | ratio [95 % CI] | verdict |\n|---|---|---|---:|---|\n");
     for cell in by_metric(&dossier.pairs).into_iter().flatten() {
         let pair = format!("{} against {}", escaped(&cell.arm), escaped(&cell.baseline));
         row(out, Group::of(cell), cell, names, &pair);

@@ -119,18 +119,18 @@ pub(in crate::report) fn sentences(dossier: &Dossier) -> Vec<Sentence> {
     ));
     if cells().any(|cell| cell.in_turn) {
         told.push((
-            "Where work can be cut, prepared workers of all arms took turns by slices of milliseconds on one processor, and the difference of a block is the median over these cycles; other work ran as whole trials.".to_owned(),
+            "Work that can be cut ran interleaved: prepared workers of all arms in slices of milliseconds on one processor, and the difference of a block is the median over these cycles; other work ran as whole trials.".to_owned(),
             &[],
         ));
     }
     if dossier.arms.iter().any(|arm| arm.id == A_PRIME) {
         told.push((
-            "A second copy of the baseline took part as an arm of its own: what is found between the two copies is a false alarm by construction.".to_owned(),
+            "A second copy of the baseline was an arm of its own (A/A control): a difference between the two copies is a false positive.".to_owned(),
             &[],
         ));
     }
     told.push((
-        "Rates were turned over, so that a ratio above 1 always is a cost. Ratios are Hodges–Lehmann estimates over blocks on the logarithmic scale.".to_owned(),
+        "Rates were inverted, so that a ratio above 1 always is a slowdown. Ratios are Hodges–Lehmann estimates over blocks on the logarithmic scale.".to_owned(),
         &["hodges1963"],
     ));
     told.push((
@@ -145,7 +145,7 @@ pub(in crate::report) fn sentences(dossier: &Dossier) -> Vec<Sentence> {
         .collect();
     told.push((
         format!(
-            "“No difference that matters” means that the interval lies within a margin that was declared before the run ({}).",
+            "“Within the margin” means that the interval is inside a margin that was declared before the run ({}).",
             margins.join(", ")
         ),
         &["schuirmann1987"],
@@ -174,8 +174,8 @@ pub(in crate::report) fn not_as_planned(dossier: &Dossier) -> impl Iterator<Item
 
 fn ended(stopped_by: StoppedBy) -> &'static str {
     match stopped_by {
-        StoppedBy::Precision => "ended when every ratio was as precise as asked for",
-        StoppedBy::Blocks => "did all the blocks that it was allowed",
+        StoppedBy::Precision => "ended when every ratio was as precise as requested",
+        StoppedBy::Blocks => "did all planned blocks",
         StoppedBy::Budget => "ended with its time budget",
         StoppedBy::Interrupted => "was interrupted",
         StoppedBy::Failed => "ended by a failure",
@@ -207,7 +207,7 @@ enum Decided {
 use Decided::{Blocks, By, Form, Open};
 
 const RULES: &[(&str, &str, Decided)] = &tare_model::rows! {
-    ("Absolute values beside every ratio, and the baseline named", "HB1", By(&["absolute-values"])),
+    ("Absolute values next to every ratio, and the baseline named", "HB1", By(&["absolute-values"])),
     ("The reason for this choice of workloads and resources", "HB2, SIGPLAN", Open("for the author to write")),
     ("Costs summarised by medians, rates turned over", "HB3", By(&["cost-orientation"])),
     ("No mean of ratios", "HB4", Form("ratios are never averaged: each row stands for itself")),
@@ -252,7 +252,7 @@ const RULES: &[(&str, &str, Decided)] = &tare_model::rows! {
         ),
     ),
     ("Failures and voided trials counted and shown", "SIGPLAN", By(&["failures"])),
-    ("Side costs beside speed", "SIGPLAN", By(&["side-costs"])),
+    ("Side costs in addition to speed", "SIGPLAN", By(&["side-costs"])),
 };
 
 /// The whole checklist.

@@ -217,23 +217,23 @@ pub(super) fn interval_text(spans: impl Iterator<Item = Span>) -> String {
         if levels.is_empty() {
             return format!("{} % interval", percent(LEVEL));
         }
-        return "none, for want of blocks".to_owned();
+        return "none, too few blocks".to_owned();
     } else if least >= LEVEL {
         format!("{} % interval", percent(most))
     } else if most >= LEVEL {
         format!(
-            "{} % interval, or for want of blocks a range that holds the typical value with {} % or more",
+            "{} % interval, or with too few blocks a range that holds the typical value with {} % or more",
             percent(most),
             percent(least)
         )
     } else if percent(least) == percent(most) {
         format!(
-            "range, which holds the typical value with {} % only, for want of blocks",
+            "range, which holds the typical value with {} % only, too few blocks",
             percent(least)
         )
     } else {
         format!(
-            "range, which holds the typical value with {} to {} % only, for want of blocks",
+            "range, which holds the typical value with {} to {} % only, too few blocks",
             percent(least),
             percent(most)
         )
@@ -377,7 +377,7 @@ mod tests {
         };
         assert_eq!(told(&[]), "95 % interval");
         assert_eq!(told(&[0.95, 0.95]), "95 % interval");
-        assert_eq!(told(&[0.0, 0.0]), "none, for want of blocks");
+        assert_eq!(told(&[0.0, 0.0]), "none, too few blocks");
         assert!(told(&[0.5, 0.75]).contains("with 50 to 75 % only"));
         assert!(told(&[0.95, 0.5]).contains("value with 50 % or more"));
         let mixed = told(&[0.5, 0.0]);

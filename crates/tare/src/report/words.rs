@@ -11,7 +11,7 @@ use tare_model::arm::{COMMAND, Suspect};
 use tare_model::dossier::{Dossier, DossierArm, DossierCell, Span};
 use tare_model::study::A_PRIME;
 use tare_model::telling::{telling, what_tells};
-use tare_model::{Better, Params, Value};
+use tare_model::{Params, Value};
 use tare_stats::Verdict;
 
 use crate::analyze::{
@@ -103,15 +103,6 @@ impl<'a> Names<'a> {
         harmless(&told.join(" "))
     }
 
-    /// The phrase, and what its row is called: `creating a file (fs create)`.
-    pub(in crate::report) fn phrase_of_row(&self, cell: &DossierCell) -> String {
-        let phrase = self.phrase(cell);
-        if phrases::of(&cell.metric).is_none() {
-            return phrase;
-        }
-        format!("{phrase} ({})", spoken(&cell.metric))
-    }
-
     /// What tells the cell from others of its metric.
     fn details(&self, cell: &DossierCell) -> Vec<String> {
         let key = (cell.arm.as_str(), cell.metric.as_str());
@@ -149,8 +140,10 @@ pub(in crate::report) fn verdict(cell: &DossierCell) -> (String, Tone) {
     let has = |id: &str| cell.flags.iter().any(|flag| flag.id == id);
     if has("cut-off") && cell.verdict.is_cost() {
         let times = cell.ratio.map_or(1.0, |ratio| ratio.low);
-        clause =
-            format!("costs at least {times:.2} times as much: runs were ended before their end");
+        clause = format!(
+            "at least {} slower: runs were ended at their limit",
+            size(times)
+        );
     }
     if is_moving(cell) {
         clause = format!("{clause}; the effect itself moves");
@@ -169,26 +162,23 @@ fn unqualified(cell: &DossierCell) -> (String, Tone) {
     let Some(ratio) = cell.ratio else {
         return (without_ratio(cell), Tone::Open);
     };
-    let more = || more(&ratio, cell.better);
-    let less = || less(&ratio, cell.better);
+    let more = || sized(cell, &ratio, true);
+    let less = || sized(cell, &ratio, false);
     let unresolved = |text: String| format!("{text} (margin {margin})");
     let negligible = |text: String| (format!("negligible: {text}"), Tone::Nothing);
     match cell.verdict {
         Verdict::MaterialCost => (more(), Tone::Cost),
         Verdict::Cost => (unresolved(more()), Tone::SomeCost),
         Verdict::NegligibleCost => negligible(more()),
-        Verdict::Equivalent => (format!("equivalent within {margin}"), Tone::Nothing),
+        Verdict::Equivalent => (format!("within {margin}"), Tone::Nothing),
         Verdict::NegligibleGain => negligible(less()),
         Verdict::Gain => (unresolved(less()), Tone::Less),
         Verdict::MaterialGain => (less(), Tone::Less),
         Verdict::Inconclusive => {
             let seen = cell.mde.map_or_else(String::new, |effect| {
-                format!(
-                    ": a cost from {} on would show (80 % sure)",
-                    percent(effect)
-                )
+                format!(": could have detected {} (80 % power)", percent(effect))
             });
-            (format!("open{seen}"), Tone::Open)
+            (format!("inconclusive{seen}"), Tone::Open)
         }
     }
 }
@@ -214,14 +204,14 @@ pub(in crate::report) fn short_verdict(cell: &DossierCell) -> String {
         };
     }
     let word = match cell.verdict {
-        Verdict::MaterialCost => "costs".to_owned(),
-        Verdict::Cost => "costs something".to_owned(),
+        Verdict::MaterialCost => "overhead".to_owned(),
+        Verdict::Cost => "some overhead".to_owned(),
         Verdict::NegligibleCost | Verdict::Equivalent | Verdict::NegligibleGain => {
             format!("within {}", percent(cell.margin))
         }
-        Verdict::Inconclusive => "open".to_owned(),
-        Verdict::Gain => "saves something".to_owned(),
-        Verdict::MaterialGain => "saves".to_owned(),
+        Verdict::Inconclusive => "inconclusive".to_owned(),
+        Verdict::Gain => "some gain".to_owned(),
+        Verdict::MaterialGain => "gain".to_owned(),
     };
     let doubt = if is_by_itself(cell) { "?" } else { "" };
     format!("{word}{doubt}")
@@ -283,10 +273,10 @@ impl TooFew {
     }
 
     /// What it means for the reader.
-    pub(in crate::report) fn sentence(&self) -> String {
+    pub(in crate::report) fn clause(&self) -> String {
         format!(
-            "Among {} metrics {} blocks cannot tell a single difference from chance, however large it is: that takes {}. Until then believe what several rows say together.",
-            self.family, self.n_blocks, self.needed
+            "{} blocks are too few to confirm a single difference among {} metrics ({} would do)",
+            self.n_blocks, self.family, self.needed
         )
     }
 }
@@ -299,7 +289,7 @@ fn without_ratio(cell: &DossierCell) -> String {
         "no ratio: a value is not above 0".to_owned()
     } else {
         format!(
-            "open: {} block{} are too few",
+            "inconclusive: {} block{} are too few",
             cell.n_blocks,
             if cell.n_blocks == 1 { "" } else { "s" }
         )
@@ -307,34 +297,50 @@ fn without_ratio(cell: &DossierCell) -> String {
     }
 }
 
-/// `costs 15–17 % more`; from twice as much on, `costs 2.1–2.3 times as much`. Of a rate, what is lost of it.
-fn more(ratio: &Span, better: Better) -> String {
-    if better == Better::Higher {
-        let lost = |cost: f64| (1.0 - 1.0 / cost) * 100.0;
-        return format!(
-            "gives {}{NO_BREAK}% less",
-            range(lost(ratio.low), lost(ratio.high))
-        );
-    }
-    format!("costs {}", grown(ratio.low, ratio.high))
+/// `15–17 % slower`, `2.1–2.3× slower`, `3–5 % faster`: as much as the interval leaves open.
+fn sized(cell: &DossierCell, ratio: &Span, is_more: bool) -> String {
+    format!("{} {}", sizes(ratio), direction(cell, is_more))
 }
 
-/// `costs 3–5 % less`. Of a rate, what is won.
-fn less(ratio: &Span, better: Better) -> String {
-    if better == Better::Higher {
-        return format!("gives {}", grown(1.0 / ratio.high, 1.0 / ratio.low));
-    }
-    let (low, high) = ((1.0 - ratio.high) * 100.0, (1.0 - ratio.low) * 100.0);
-    format!("costs {}{NO_BREAK}% less", range(low, high))
-}
-
-/// `15–17 % more`, `2.1–2.3 times as much`.
-fn grown(low: f64, high: f64) -> String {
-    if low >= 2.0 {
-        format!("{} times as much", range(low, high))
+/// The range of a change: factors where all of it is twofold or more, else percent of the baseline.
+fn sizes(ratio: &Span) -> String {
+    let percent = |low: f64, high: f64| format!("{}{NO_BREAK}%", range(100.0 * low, 100.0 * high));
+    if ratio.low >= FACTOR {
+        format!("{}×", range(ratio.low, ratio.high))
+    } else if ratio.point >= 1.0 {
+        percent(ratio.low - 1.0, ratio.high - 1.0)
+    } else if ratio.high <= 1.0 / FACTOR {
+        format!("{}×", range(1.0 / ratio.high, 1.0 / ratio.low))
     } else {
-        let (low, high) = ((low - 1.0) * 100.0, (high - 1.0) * 100.0);
-        format!("{}{NO_BREAK}% more", range(low, high))
+        percent(1.0 - ratio.high, 1.0 - ratio.low)
+    }
+}
+
+/// From here on a change is given as a factor, below it in percent.
+const FACTOR: f64 = 2.0;
+
+/// The size of a change, without its direction: `16 %`, `2.6×`; of a decrease in percent, what is saved of the baseline.
+pub(in crate::report) fn size(ratio: f64) -> String {
+    let factor = if ratio < 1.0 { 1.0 / ratio } else { ratio };
+    if factor >= FACTOR {
+        return format!("{factor:.*}×", usize::from(factor < 10.0));
+    }
+    let percent = 100.0 * (ratio - 1.0).abs();
+    format!("{percent:.*}{NO_BREAK}%", usize::from(percent < 10.0))
+}
+
+/// Whether more of the metric is no slowdown but a larger amount: memory, disk space, a count.
+pub(in crate::report) fn is_amount(cell: &DossierCell) -> bool {
+    matches!(cell.unit.as_str(), "B" | "count")
+}
+
+/// Which way a cell changed: time and rates get slower or faster, amounts more or less.
+pub(in crate::report) fn direction(cell: &DossierCell, is_more: bool) -> &'static str {
+    match (is_amount(cell), is_more) {
+        (true, true) => "more",
+        (true, false) => "less",
+        (false, true) => "slower",
+        (false, false) => "faster",
     }
 }
 

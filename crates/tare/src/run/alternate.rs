@@ -214,7 +214,7 @@ impl Block<'_, '_, '_, '_> {
                         None => continue,
                     }
                 }
-                _ => unreachable!("only probes and pairs take turns"),
+                _ => unreachable!("only probes and pairs are interleaved"),
             };
             let page = pages.as_ref().map(|pages| TurnPage {
                 path: pages[both.client].clone(),

@@ -46,7 +46,7 @@ impl Arm {
                 Err(NoStart::Cancelled) => return Err(Cancelled),
                 Err(NoStart::Trouble(trouble)) => {
                     self.extra.shortage = Some(Reason::NoEnvironment(format!(
-                        "instance {} of this environment beside the others: {}",
+                        "instance {} of this environment: {}",
                         self.extra.instances.len() + 2,
                         trouble.why
                     )));

@@ -226,7 +226,7 @@ pub fn resume(
     session.store.resume(run, cx.clock.unix_ns())?;
     if let (Some(_), Some(more_ns)) = (ended, more_ns) {
         session.say(format!(
-            "the run had ended and is gone on with for {:.1} s more: blocks that are added by somebody who has seen a result make its intervals and verdicts look surer than they are",
+            "the run had ended and is extended by {:.1} s: blocks that are added after the result was seen make intervals and verdicts look surer than they are",
             more_ns as f64 / 1e9
         ))?;
     }

@@ -211,7 +211,7 @@ impl Arm {
             NoStart::Cancelled => Err(Cancelled),
             NoStart::Trouble(trouble) => {
                 self.siblings = Err(Reason::NoEnvironment(format!(
-                    "{} beside the first instance: {}",
+                    "{} next to the first instance: {}",
                     node_name(number),
                     trouble.why
                 )));
@@ -257,7 +257,7 @@ pub(super) fn stop_all(
 }
 
 fn not_started() -> Reason {
-    Reason::NoEnvironment("instances beside the first have not been started".into())
+    Reason::NoEnvironment("further instances have not been started".into())
 }
 
 /// Stops an instance, if there is one.

@@ -390,7 +390,7 @@ pub(super) mod tests {
         };
         let mut told = suspected.clone();
         resize(&mut told, &suspect, &cell(1.61));
-        let now = "`command.wall.time` costs 61 % more";
+        let now = "`command.wall.time` is 61 % slower";
         assert_eq!(told.claim, format!("A quota stops it, and {now}."));
         assert_eq!(
             told.evidence,

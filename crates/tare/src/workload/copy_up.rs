@@ -12,5 +12,5 @@ probe! {
     params {
         "mib" = Int(100), Between(1, 8191): "length of the file in MiB, 1 to 8191; the arm's `lower_file` is as long";
     }
-    "disk.copy-up.time", Nanosecond, Lower, Disk: "Time of opening a file of `mib` MiB for writing that nobody has written to, and of writing one byte, its pages in memory.";
+    "disk.copy-up.time", Nanosecond, Lower, Disk: "Time of opening a file of `mib` MiB for writing for the first time, and of writing one byte, its pages in memory.";
 }

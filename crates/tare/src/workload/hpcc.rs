@@ -81,7 +81,7 @@ fn problem(params: &Params) -> Result<Problem, ParamError> {
     if nodes * cores < 2 {
         return Err(ParamError {
             param: "nodes".to_owned(),
-            problem: "one process alone has nobody to exchange data with".to_owned(),
+            problem: "one process alone cannot exchange data".to_owned(),
             hint: Some("take two nodes or more, or two processes on one".to_owned()),
         });
     }

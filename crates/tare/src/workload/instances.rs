@@ -28,7 +28,7 @@ fn why(spread: Spread) -> &'static str {
         Spread::Processes => {
             "the agent holds three pipes for each, and 1024 open files are the usual limit"
         }
-        Spread::Environments => "every environment is kept running beside the others all the time",
+        Spread::Environments => "all environments run all the time",
     }
 }
 
@@ -88,14 +88,14 @@ pub fn check(spec: &WorkloadSpec, recipe: &Recipe) -> Result<(), ParamError> {
         Recipe::Probe(_) => Ok(()),
         Recipe::Pair { .. } => refused(
             format!(
-                "`{}` has two ends on this path, and several at once are not told apart",
+                "`{}` has two ends on this path, and several at once are not distinguished",
                 spec.id
             ),
             Some("run it over `loopback`, or leave `instances` out".to_owned()),
         ),
         Recipe::Cluster { .. } => refused(
             format!(
-                "`{}` has several nodes already, and several clusters at once are not told apart",
+                "`{}` has several nodes already, and several clusters at once are not distinguished",
                 spec.id
             ),
             Some("leave `instances` out, and say how many nodes it has".to_owned()),

@@ -45,7 +45,7 @@ impl Workload for Iperf3 {
         "net.iperf3.throughput", BytePerSecond, Higher, Network: "Bytes that the receivers of all streams got per second, slow start included.";
         "net.iperf3-least.throughput", BytePerSecond, Higher, Network:
             "Bytes per second in the slowest tenth of a second of a trial, at the client's end; 0 where nothing went in one.";
-        "net.iperf3-resent.count", Count, Lower, Network: "Segments that the sender's system sent again, of all streams together; not told of UDP.";
+        "net.iperf3-resent.count", Count, Lower, Network: "Segments that the sender's system sent again, of all streams together; not reported for UDP.";
         "net.iperf3-sent.throughput", BytePerSecond, Higher, Network:
             "Bytes that the senders of all streams gave to their system per second, over their own time.";
     }

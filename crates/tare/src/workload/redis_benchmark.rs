@@ -25,7 +25,7 @@ const CONFIG: &str = "bind {address}\nport {port}\nprotected-mode no\nsave \"\"\
 
 metrics! {
     RATE = "redis.request.rate", OperationPerSecond, Higher, Network: "Requests answered per second over `clients` connections, each sending on when it has its answer.";
-    MEDIAN = "redis.request.time", Nanosecond, Lower, Network: "Median time from sending a request to having its answer, as told in steps of 8 µs.";
+    MEDIAN = "redis.request.time", Nanosecond, Lower, Network: "Median time from sending a request to having its answer, as reported in steps of 8 µs.";
     TAIL = "redis.request-p99.time", Nanosecond, Lower, Network: "Time from sending a request to having its answer that 99 % of requests do not exceed.";
 }
 

@@ -173,7 +173,7 @@ pub fn product(what: &str, rate: f64, duration_s: f64, count: f64) -> Option<Rem
         Remark::new(
             LOG_ARITHMETIC,
             format!(
-                "{what}: {rate:.1}/s for {duration_s:.3} s is {expected:.0}, told are {count:.0}"
+                "{what}: {rate:.1}/s for {duration_s:.3} s is {expected:.0}, reported are {count:.0}"
             ),
         )
     })

@@ -24,7 +24,7 @@ impl Workload for StartUp {
         "start-up.total.time", Nanosecond, Lower, StartUp: "Time from asking for an environment until it has answered, been stopped and been removed.";
         "start-up.stop.time", Nanosecond, Lower, StartUp: "Time from asking for an environment's end until it has been stopped and removed.";
         "start-up.memory.size", Byte, Lower, StartUp:
-            "Memory of this machine's that an environment holds after its first answer, while nothing but the agent runs in it; what its engine holds beside it is not in it.";
+            "Memory of this machine's that an environment holds after its first answer, while nothing but the agent runs in it; what its engine holds is not included.";
         "start-up.disk.size", Byte, Lower, StartUp:
             "Disk that it takes then where it runs: its image, or a machine's kernel, first file system and disk, counted whole however many share them, and what was written over it; no volume, and nothing of the host's that is only shown inside.";
     }

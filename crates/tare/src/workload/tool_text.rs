@@ -58,7 +58,7 @@ pub fn agreeing(tool: &str, what: &str, told: f64, computed: f64) -> Result<(), 
     }
     Err(garbled(
         tool,
-        format!("{what} is told as {told} and comes out as {computed} from the other figures"),
+        format!("{what} is reported as {told} and comes out as {computed} from the other figures"),
     ))
 }
 

@@ -45,19 +45,15 @@ fn what_is_open_is_never_told_as_no_cost() {
     let arm = dossier.cells[0].arm.clone();
     let drawn = brief(&dossier, WIDE).replace('\u{a0}', " ");
     let answer = line(&drawn, &format!("{arm}: "));
-    assert_says(answer, "no cost is shown");
-    assert_says(answer, "6 of 6 are open");
+    assert_says(answer, "no overhead shown");
+    assert_says(answer, "6 of 6 inconclusive");
     // The widest of them, with both of its ends.
-    assert_says(answer, "size=5 (between 5.0 % less and 6.2 times as much)");
-    assert!(
-        !drawn.contains("costs nothing that this run could see"),
-        "{drawn}"
-    );
+    assert_says(answer, "size=5, between 5.0 % less and 6.2× more)");
     assert_says(&drawn, "--resume");
     let dossier = six(Verdict::Equivalent);
     let drawn = brief(&dossier, WIDE);
-    let answer = line(&drawn, &format!("{arm} "));
-    assert_says(answer, "costs nothing that this run could see");
+    let answer = line(&drawn, &format!("{arm}: "));
+    assert_says(answer, "no overhead;");
     assert!(!drawn.contains("--resume"), "{drawn}");
 }
 
@@ -74,23 +70,24 @@ fn what_the_correction_does_not_hold_up_is_named_as_no_cost_and_counted_apart() 
     }
     for form in [brief, table] {
         let drawn = form(&dossier, WIDE).replace('\u{a0}', " ");
-        let answer = line(&drawn, &format!("{arm} costs: "));
-        let costs = &answer[..answer.find('.').unwrap()];
-        assert!(!costs.contains(" and ") && !costs.contains(','), "{answer}");
+        let answer = line(&drawn, &format!("{arm}: "));
+        let slower = &answer[..answer.find(';').unwrap()];
         assert!(
-            answer.contains("5 of 6 differ only by themselves"),
+            slower.contains("more") && !slower.contains(" and "),
             "{answer}"
         );
+        assert!(!slower.contains(','), "{answer}");
+        assert_says(answer, "5 of 6 not significant after correction");
     }
     let drawn = brief(&dossier, WIDE);
-    assert!(drawn.contains("▲ Costs more (1)"), "{drawn}");
-    assert!(drawn.contains("~ Different only by itself (5)"), "{drawn}");
+    let rows = |sign: &str| drawn.lines().filter(|line| line.starts_with(sign)).count();
+    assert_eq!((rows("▲ "), rows("~ ")), (1, 5), "{drawn}");
     // None of them stands: that is no absence of costs.
     let first = &mut dossier.cells[0];
     (first.verdict, first.q) = (Verdict::Equivalent, None);
     let drawn = brief(&dossier, WIDE);
     let answer = line(&drawn, &format!("{arm}: "));
-    assert!(answer.contains("no cost is shown"), "{answer}");
+    assert!(answer.contains("no overhead shown"), "{answer}");
 }
 
 #[test]
@@ -99,17 +96,14 @@ fn that_nothing_costs_is_only_said_where_every_metric_is_decided() {
     let mut dossier = plan.trial_noise(0.002).dossier();
     let answer = |dossier: &Dossier| line(&brief(dossier, WIDE), "box").to_owned();
     let whole = answer(&dossier);
-    assert!(
-        whole.contains("costs nothing that this run could see"),
-        "{whole}"
-    );
+    assert!(whole.starts_with("box: no overhead;"), "{whole}");
     let mut missing = dossier.cells[0].clone();
     missing.metric = "fs.create.time".to_owned();
     (missing.ratio, missing.verdict, missing.n_blocks) = (None, Verdict::Inconclusive, 3);
     dossier.cells.push(missing);
     let told = answer(&dossier);
-    assert!(told.starts_with("box: no cost is shown."), "{told}");
-    assert!(told.contains("1 more is open for want of blocks"), "{told}");
+    assert!(told.starts_with("box: no overhead shown;"), "{told}");
+    assert!(told.contains("1 with too few blocks"), "{told}");
 }
 
 #[test]
@@ -122,8 +116,11 @@ fn too_few_blocks_for_so_many_metrics_are_said_once_and_not_in_each_row() {
     let drawn = brief(&plan.dossier(), WIDE);
     let rows = &drawn[drawn.find("box against host").unwrap()..];
     assert!(!line(rows, "▲ cpu integer").contains('?'), "{rows}");
-    let answer = line(&drawn, "box costs");
-    assert_says(answer, "cannot tell a single difference from chance");
+    let answer = line(&drawn, "box: ");
+    assert_says(
+        answer,
+        "6 blocks are too few to confirm a single difference",
+    );
     assert!(!drawn.contains("“?”"), "{drawn}");
 }
 
@@ -139,13 +136,10 @@ fn a_start_is_told_by_what_it_adds_and_not_by_how_many_times_a_process_it_takes(
         cell.difference = Some(Span::new(0.9e6 * ms, 1e6 * ms, 1.1e6 * ms));
     }
     let drawn = brief(&dossier, WIDE).replace('\u{a0}', " ");
-    let answer = line(&drawn, &format!("{arm} costs"));
-    assert_says(answer, "costs nothing beside its start");
-    assert_says(
-        answer,
-        "Each start adds 110 ms (from its creation to its removal",
-    );
-    assert!(!answer.contains("times"), "{answer}");
+    let answer = line(&drawn, &format!("{arm}: "));
+    assert_says(answer, "no overhead after start-up");
+    assert_says(answer, "each start adds 110 ms");
+    assert!(!answer.contains('×'), "{answer}");
 }
 
 #[test]
@@ -154,10 +148,12 @@ fn too_few_blocks_are_an_answer_with_the_values_and_a_way_on() {
     let dossier = plan.dossier();
     let style = Style { width: 80, ..WIDE };
     let drawn = brief(&dossier, style).replace('\n', " ");
-    assert_says(&drawn, "docker: nothing is decided yet");
-    assert_says(&drawn, "which takes 6");
+    assert_says(
+        &drawn,
+        "docker: inconclusive: 3 blocks, and an interval needs 6",
+    );
     assert_says(&drawn, "values: host → docker");
-    assert_says(&drawn, "adds blocks, and");
+    assert_says(&drawn, "narrower: `tare run --resume");
     let cell = dossier.cells.iter().find(|cell| cell.arm == "docker");
     let value = cell.and_then(|cell| cell.env).unwrap().point;
     assert!(
@@ -172,28 +168,23 @@ fn a_rate_that_falls_gives_less_and_does_not_cost_more() {
     let drawn = table(&dossier, WIDE).replace('\u{a0}', " ");
     let docker = &drawn[drawn.find("docker against host").unwrap()..];
     let rate = line(docker, "net tcp");
-    assert!(
-        rate.contains("gives 6") && rate.contains("% less"),
-        "{rate}"
-    );
-    assert!(!rate.contains("costs"), "{rate}");
-    // Whoever was compared with nobody has no answer.
+    assert_says(rate, "2.587–2.604× slower");
     assert!(!drawn.contains("nothing could be compared"), "{drawn}");
     let time = line(docker, "syscall getppid");
-    assert_says(time, "costs 1");
+    assert_says(time, "% slower");
 }
 
 #[test]
 fn the_baseline_against_itself_says_what_it_means() {
     let trust = |plan: Plan| {
         let drawn = brief(&plan.dossier(), WIDE);
-        line(&drawn, "How far to trust it: ").to_owned()
+        line(&drawn, "A/A control A′ (host against itself): ").to_owned()
     };
     let quiet = trust(ordinary());
-    assert_says(&quiet, "where nothing differs: no false alarm in");
-    assert_says(&quiet, "shown to be equal");
+    assert_says(&quiet, "no false positive in");
+    assert_says(&quiet, "shown equal");
     let noisy = trust(ordinary().trial_noise(0.3));
-    assert_says(&noisy, "none shown to be equal");
+    assert_says(&noisy, "none shown equal");
     assert_says(&noisy, "more blocks");
 }
 

@@ -164,7 +164,7 @@ fn what_qualifies_a_cell_qualifies_its_row_and_what_drifts_is_never_called_the_s
     let page = html::compared(&first, &second);
     for told in [text, page] {
         assert!(
-            told.contains("open, emulated, different tool, drifting, one start"),
+            told.contains("inconclusive, emulated, different tool, drifting, one start"),
             "{told}"
         );
     }

@@ -113,7 +113,7 @@ fn every_form_for_readers_tells_each_pair_with_its_interval() {
             colour: false,
         };
         for drawn in [brief(&dossier, style), table(&dossier, style)] {
-            let told = &drawn[drawn.find("Each two with").unwrap()..];
+            let told = &drawn[drawn.find("Pairwise").unwrap()..];
             assert!(told.contains("fsync"), "{told}");
             let told: String = told.split_whitespace().collect();
             assert!(told.contains(&format!("{ratio:.3}[")), "{width}: {told}");
@@ -141,7 +141,7 @@ fn every_form_for_readers_tells_each_pair_with_its_interval() {
             }
             other => panic!("{name}: {other:?}"),
         };
-        let told = &text[text.find("Each two with each other").unwrap()..];
+        let told = &text[text.find("Pairwise").unwrap()..];
         assert!(told.contains("volume against layer"), "{name}");
         assert!(told.contains("bind against volume"), "{name}");
     }

@@ -445,8 +445,8 @@ fn more_false_alarms_than_chance_gives_are_said_aloud() {
     };
     let drawn = table(&dossier, style);
     let first = drawn.lines().next().unwrap();
-    assert!(first.contains("3 false alarms"), "{first}");
-    assert!(first.contains("DOUBT EVERY VERDICT"), "{first}");
+    assert!(first.contains("3 false positives"), "{first}");
+    assert!(first.contains("DO NOT TRUST THE VERDICTS"), "{first}");
     let item = dossier
         .checklist
         .iter()

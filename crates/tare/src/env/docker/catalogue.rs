@@ -41,9 +41,9 @@ settings! {
     COMPOSE(like::COMPOSE, Text(Form::of("a compose file and a service, `FILE SERVICE`", like::is_service)), "none",
         "a service of a compose file: arms are like its container; what it depends on is not started");
     INSIDE(own::INSIDE, Text(Form::of("a running container's name or id", is_container_name)), "none",
-        "a running container: the arm is that container itself, in which the agent runs beside its own processes and from which it is removed again");
+        "a running container: the arm is that container itself, in which the agent runs next to its processes and from which it is removed again");
     WITHOUT(own::WITHOUT, List(Form::of("names of differences", own::is_difference), Between::Commas), "none",
-        "with `like`, `run` or `compose`: differences to leave away, such as [\"cpu-shares\", \"env.LD_PRELOAD\", \"engine.seccomp\"]; a name that ends in `?` may be missing");
+        "with `like`, `run` or `compose`: differences to remove, such as [\"cpu-shares\", \"env.LD_PRELOAD\", \"engine.seccomp\"]; a name that ends in `?` may be missing");
     IMAGE("image", Text(Form::of("`name:tag`, lower case", is_image_reference)),
         "one packed from the agent and what the next settings name", "a local image to run in; never pulled");
     PROGRAMS;
@@ -75,8 +75,8 @@ settings! {
     ENTRY("entry",
         List(Form::of("a program and its arguments, for example `sleep infinity`", |text| !text.contains('\0')),
             Between::Spaces),
-        "the agent, which is told to end",
-        "what runs as the container's own program; the agent then runs beside it, and the container is stopped as `docker stop` does");
+        "the agent, which is asked to end",
+        "what runs as the container's own program; the agent then runs next to it, and the container is stopped as `docker stop` does");
     STOP_AFTER("stop_after", Whole(1, 600, "seconds"), "the engine's (10)",
         "with `entry`: how long it may take to obey SIGTERM before it is killed");
     TTY("tty", Flag, "`false`", "process 1 has a terminal; the agent keeps its pipes");

@@ -269,7 +269,7 @@ pub(super) fn template_of(
     if found.platform.as_deref() != platform && found.platform.is_some() {
         return Err(EnvError::Absent {
             why: "it names a platform, which is a setting of the arm".into(),
-            fix: Some("say `platform = \"…\"` beside it too".into()),
+            fix: Some("say `platform = \"…\"` next to it too".into()),
         });
     }
     Ok((found.template, found.image))
@@ -400,7 +400,7 @@ fn advise(
             let ids = std::slice::from_ref(&difference.id);
             if let Some(patch) = section.and_then(|section| remedy::patch(service, section, ids)) {
                 difference.advice =
-                    format!("`{patch}` in a `compose.override.yml` beside the file");
+                    format!("`{patch}` in a `compose.override.yml` next to the file");
                 return;
             }
             " out of what the service has"

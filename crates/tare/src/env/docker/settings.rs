@@ -209,7 +209,7 @@ impl Settings {
                 self.stop_after.is_some() && self.entry.is_empty(),
                 STOP_AFTER,
                 (
-                    "`stop_after` has no effect without `entry`: the agent ends when it is told to",
+                    "`stop_after` has no effect without `entry`: the agent ends on request",
                     "add `entry`, for example `sleep infinity`, or leave it out",
                 ),
             ),

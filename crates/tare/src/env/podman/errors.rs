@@ -132,8 +132,7 @@ static KNOWN: &[Known] = &[
 ];
 
 /// Why crun is not used on such a machine.
-pub(super) const HYBRID: &str =
-    "crun refuses this machine's hybrid control groups (version 1 beside controllers of version 2)";
+pub(super) const HYBRID: &str = "crun refuses this machine's hybrid control groups (version 1 together with controllers of version 2)";
 
 /// Why another runtime than podman's default is used, as a fact.
 pub(super) fn chosen(why: &str) -> String {

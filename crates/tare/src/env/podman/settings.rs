@@ -29,7 +29,7 @@ settings! {
     RUN(like::RUN, Text(Form::of("a `podman run` line", |text| like::is_line("podman", text))), "none",
         "a line that would make a container: arms are new ones like it, as with `like`; its own command is not run");
     WITHOUT(own::WITHOUT, List(Form::of("names of differences", own::is_difference), Between::Commas), "none",
-        "with `like` or `run`: differences to leave away, such as [\"cpu-shares\", \"env.LD_PRELOAD\", \"engine.seccomp\"]; a name that ends in `?` may be missing");
+        "with `like` or `run`: differences to remove, such as [\"cpu-shares\", \"env.LD_PRELOAD\", \"engine.seccomp\"]; a name that ends in `?` may be missing");
     AS("as", Text(Form::of("the name or number of a user", is_account)), "Tare's own user",
         "the ordinary user whose rootless podman it is, where Tare runs as root");
     IMAGE("image", Text(Form::of("`name:tag`, lower case", is_image_reference)),

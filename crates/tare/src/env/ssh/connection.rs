@@ -186,7 +186,7 @@ impl Connection {
                 let error = if is_late {
                     too_slow(settings, CONTROL_LIMIT)
                 } else {
-                    refused(settings, "connecting to", "somebody asked to stop")
+                    refused(settings, "connecting to", "a stop was requested")
                 };
                 return Err(NoConnection {
                     error,

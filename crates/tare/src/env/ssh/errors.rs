@@ -54,7 +54,7 @@ pub(super) fn has_logged_in(stderr: &str) -> bool {
 static KNOWN: &[Known] = &tare_model::rows! {
     Known::absent(
         &["remote host identification has changed"],
-        "the key of `HOST` is not the one that is known for it: another machine, or somebody in between",
+        "the key of `HOST` is not the one that is known for it: another machine, or a man in the middle",
         "if you know why it changed: `ssh-keygen -R 'NAME'`, then look at the new key with `BY_HAND`",
     ),
     Known::absent(
@@ -230,7 +230,7 @@ mod tests {
         let error = trouble(&settings(), stderr).unwrap();
         assert!(matches!(error, EnvError::Absent { .. }), "{error:?}");
         let (why, fix) = (error.to_string(), error.hint().unwrap());
-        assert!(why.contains("somebody in between"), "{why}");
+        assert!(why.contains("man in the middle"), "{why}");
         assert!(fix.contains("ssh-keygen -R '[127.0.0.1]:2222'"), "{fix}");
     }
 

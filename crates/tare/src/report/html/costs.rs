@@ -49,14 +49,14 @@ pub(super) fn table(
             output {}
         }
         table.costs id=(id) role="table" {
-            caption { (words::purpose(arm)) " against " (baseline) ". Cost × 1.10: it takes 1.10 times as long, or gives 1/1.10 of the throughput; in brackets the 95 % interval. The grey field is the margin; the axis is logarithmic, and an arrow points to what lies beyond it." @if plain.iter().any(|cell| words::is_by_itself(cell)) { " “?” behind a word: significant by itself, not among the metrics of its arm." } }
+            caption { (words::purpose(arm)) " against " (baseline) ". Ratio 1.10: takes 1.10× as long as the baseline, or gives 1/1.10 of its throughput; in brackets the 95 % confidence interval. The grey field is the margin; the axis is logarithmic, and an arrow points to what lies beyond it." @if plain.iter().any(|cell| words::is_by_itself(cell)) { " “?” behind a word: significant by itself, not among the metrics of its arm." } }
             thead role="rowgroup" {
                 tr role="row" {
                     th scope="col" role="columnheader" data-key="0" { "metric" }
                     th.num scope="col" role="columnheader" data-key="1" { (baseline) }
                     th.num scope="col" role="columnheader" data-key="2" { (harmless(&arm.id)) }
                     th.num scope="col" role="columnheader" data-key="3" { "difference" }
-                    th.num scope="col" role="columnheader" data-key="4" { "cost × [95 %]" }
+                    th.num scope="col" role="columnheader" data-key="4" { "ratio [95 % CI]" }
                     th.iv.axis scope="col" role="columnheader" { span.sr { "the interval drawn" } (figures::axis(axis)) }
                     th scope="col" role="columnheader" { "verdict" }
                 }
@@ -79,14 +79,14 @@ pub(super) fn pairs(cells: &[DossierCell], names: &Names<'_>) -> Markup {
     let axis = RatioAxis::over(cells.iter());
     html! {
         table.costs id="pairs" role="table" {
-            caption { "The first of each pair against the second, from the same blocks. Cost × 1.10: the first takes 1.10 times as long, or gives 1/1.10 of the throughput; in brackets the 95 % interval. The grey field is the margin; the axis is logarithmic." }
+            caption { "The first of each pair against the second, from the same blocks. Ratio 1.10: the first takes 1.10× as long as the second, or gives 1/1.10 of its throughput; in brackets the 95 % confidence interval. The grey field is the margin; the axis is logarithmic." }
             thead role="rowgroup" {
                 tr role="row" {
                     th scope="col" role="columnheader" { "pair" }
                     th.num scope="col" role="columnheader" { "second" }
                     th.num scope="col" role="columnheader" { "first" }
                     th.num scope="col" role="columnheader" { "difference" }
-                    th.num scope="col" role="columnheader" { "cost × [95 %]" }
+                    th.num scope="col" role="columnheader" { "ratio [95 % CI]" }
                     th.iv.axis scope="col" role="columnheader" { span.sr { "the interval drawn" } (figures::axis(axis)) }
                     th scope="col" role="columnheader" { "verdict" }
                 }
@@ -123,7 +123,7 @@ fn row(cell: &DossierCell, name: &Markup, axis: RatioAxis, group: Group) -> Mark
             td.num role="cell" data-label=(harmless(&cell.baseline)) { (shown(cell.base.as_ref(), of_base)) }
             td.num role="cell" data-label=(harmless(&cell.arm)) { (shown(cell.env.as_ref(), of_env)) }
             td.num role="cell" data-label="difference" { (cell.difference.as_ref().map_or_else(|| "–".to_owned(), |span| difference(span, &cell.unit))) }
-            td.num role="cell" data-label="cost ×" { (cell.ratio.as_ref().map_or_else(|| "–".to_owned(), glance)) }
+            td.num role="cell" data-label="ratio" { (cell.ratio.as_ref().map_or_else(|| "–".to_owned(), glance)) }
             @if let Some(ratio) = &cell.ratio {
                 td.iv.(figures::tone(cell)) role="cell" { (figures::interval(axis, ratio, cell.margin)) }
             } @else {
@@ -172,14 +172,14 @@ fn detail(cell: &DossierCell, name: &str, n_rows: usize) -> Markup {
             dt { (harmless(&cell.baseline)) } dd { (span(&cell.base)) }
             dt { (harmless(&cell.arm)) } dd { (span(&cell.env)) }
             dt { "difference" } dd { (span(&cell.difference)) }
-            dt { "cost ×, 95 %" } dd { (ratio(&cell.ratio)) }
-            dt { "cost ×, 90 %" } dd { (ratio(&cell.ratio90)) }
+            dt { "ratio, 95 % CI" } dd { (ratio(&cell.ratio)) }
+            dt { "ratio, 90 % CI" } dd { (ratio(&cell.ratio90)) }
             @if cell.floor.is_some() { dt { "uncontended ×" } dd { (ratio(&cell.floor)) " (the best moments of the trials)" } }
             dt { "p, and q after correction" } dd { (p(cell.p)) ", " (p(cell.q)) }
             dt { "margin" } dd { (percent(cell.margin)) }
             @if let Some(mde) = cell.mde { dt { "would have been seen" } dd { "80 % sure from " (percent(mde)) " on" } }
             dt { "blocks" } dd {
-                (cell.n_blocks) @if cell.in_turn { ", the arms in turn slice by slice" } @else { ", whole trials" }
+                (cell.n_blocks) @if cell.in_turn { ", arms interleaved in slices" } @else { ", whole trials" }
                 @if let Some(further) = cell.further_blocks { "; about " (further) " more for the precision that was asked for" }
             }
             @for flag in &cell.flags { (remark(flag)) }
@@ -248,7 +248,7 @@ fn by_block(cell: &DossierCell, name: &str, (scale, digits): (Scale, usize)) -> 
                 table {
                     thead { tr {
                         th.num scope="col" { "block" } th.num scope="col" { "launch" } th.num scope="col" { "order" }
-                        th.num scope="col" { (scale.after(&harmless(&cell.baseline))) } th.num scope="col" { (scale.after(&harmless(&cell.arm))) } th.num scope="col" { "cost ×" }
+                        th.num scope="col" { (scale.after(&harmless(&cell.baseline))) } th.num scope="col" { (scale.after(&harmless(&cell.arm))) } th.num scope="col" { "ratio" }
                     } }
                     tbody { @for block in &cell.blocks { tr {
                         td.num { (block.block) } td.num { (block.launch) } td.num { (block.position + 1) }

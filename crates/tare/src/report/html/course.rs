@@ -21,7 +21,7 @@ pub(super) fn section(dossier: &Dossier) -> Markup {
         @if !dossier.courses.is_empty() {
             section {
                 h2 id="courses" { "Trials from beginning to end" }
-                p.note { "What a program told while it ran. Nothing is inferred from a step: trials are no sample of one. In the dossier they stand below " code { "courses" } ": " code { "tare show " (harmless(&dossier.run)) " --json" } "." }
+                p.note { "What a program reported while it ran. Nothing is inferred from a step: trials are no sample of one. In the dossier they stand below " code { "courses" } ": " code { "tare show " (harmless(&dossier.run)) " --json" } "." }
                 div.figures.publication { @for drawing in svg::courses(dossier) { figure { (PreEscaped(drawing.svg)) } } }
                 @for course in &dossier.courses { (table(course)) }
             }

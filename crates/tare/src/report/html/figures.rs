@@ -295,7 +295,7 @@ fn ratios_by_block(cell: &DossierCell, name: &str) -> Markup {
                         (bands(blocks, &axis, ln))
                     }
                 }))
-                (below(blocks, "cost ×"))
+                (below(blocks, "ratio"))
             }
             figcaption {
                 "Cost of each block, × " (harmless(&cell.baseline)) ", logarithmic; line and band: estimate and 95 % interval; grey: the margin."

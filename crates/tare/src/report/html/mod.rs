@@ -131,16 +131,16 @@ fn body(dossier: &Dossier) -> Markup {
                 @if let Some(why) = &dossier.why {
                     p.answer { (prose(&sentence(&why.answer))) }
                     @if let Some(applied) = &why.applied { p { (prose(&sentence(&applied_text(applied)))) } }
-                    @if why.outcome == WhyOutcome::Undecided { p { "Undecided is not “no cost”: see below what could have been seen." } }
+                    @if why.outcome == WhyOutcome::Undecided { p { "Inconclusive is not “no overhead”: see below what could have been detected." } }
                 } @else {
                     @for (_, arm, cells) in &arms {
                         @let plain: Vec<_> = cells.iter().map(|(_, cell)| *cell).collect();
                         p.answer { (prose(&sentence(&answer::summary(&arm.id, &plain, &names)))) }
                     }
-                    @if arms.is_empty() { p.answer { "Nothing was compared: see what could not be measured, and why." } }
+                    @if arms.is_empty() { p.answer { "Nothing was compared: see below what was not measured, and why." } }
                 }
                 @if dossier.arms.iter().any(|arm| arm.id == A_PRIME) || dossier.why.is_none() {
-                    p { strong { "How far to trust it. " } (prose(&answer::trust(dossier))) }
+                    p { strong { "Can it be trusted? " } (prose(&answer::trust(dossier))) }
                 }
                 p { (scope(dossier)) }
                 @for text in not_as_planned(dossier) { p.alarm { (text) } }
@@ -148,15 +148,15 @@ fn body(dossier: &Dossier) -> Markup {
             nav aria-label="Contents" {
                 ul {
                     @if dossier.why.is_some() { li { a href="#why" { "Why" } } }
-                    @if !arms.is_empty() { li { a href="#costs" { "Costs" } } }
+                    @if !arms.is_empty() { li { a href="#costs" { "Overhead" } } }
                     @if has_why && dossier.why.is_none() { li { a href="#why" { "Why" } } }
-                    @if !dossier.concurrency.is_empty() { li { a href="#instances" { "Several at once" } } }
-                    @if dossier.publication.is_some() || !dossier.claims.is_empty() { li { a href="#published" { "Beside the publication" } } }
-                    @if !svg::sweeps(dossier).is_empty() { li { a href="#sweeps" { "Over a parameter" } } }
+                    @if !dossier.concurrency.is_empty() { li { a href="#instances" { "Several instances" } } }
+                    @if dossier.publication.is_some() || !dossier.claims.is_empty() { li { a href="#published" { "Compared with the publication" } } }
+                    @if !svg::sweeps(dossier).is_empty() { li { a href="#sweeps" { "Parameter sweeps" } } }
                     @if !dossier.courses.is_empty() { li { a href="#courses" { "Trials from beginning to end" } } }
                     @if !arms.is_empty() { li { a href="#cells" { "Every metric" } } }
                     li { a href="#parity" { "What the arms were given" } }
-                    li { a href="#missing" { "What could not be measured" } }
+                    li { a href="#missing" { "Not measured" } }
                     li { a href="#method" { "Method and checklist" } }
                 }
             }
@@ -174,20 +174,20 @@ fn body(dossier: &Dossier) -> Markup {
             @if dossier.why.is_some() { (causes) }
             @if !arms.is_empty() {
                 section {
-                    h2 id="costs" { "Costs" }
+                    h2 id="costs" { "Overhead" }
                     @for (number, arm, cells) in &arms {
                         h3 { (purpose(arm)) " against " (harmless(cells.first().map_or("", |(_, cell)| cell.baseline.as_str()))) (costs::emulated(arm)) }
                         (costs::table(arm, *number, cells, &names))
                     }
                     @if !dossier.pairs.is_empty() {
-                        h3 { "Each two with each other" }
+                        h3 { "Pairwise" }
                         (costs::pairs(&dossier.pairs, &names))
                     }
                 }
             }
             @if dossier.why.is_none() { (causes) }
             @if !dossier.concurrency.is_empty() {
-                section { h2 id="instances" { "Several instances at once" } @for series in &dossier.concurrency { (record::concurrent(series, dossier)) } }
+                section { h2 id="instances" { "Several instances" } @for series in &dossier.concurrency { (record::concurrent(series, dossier)) } }
             }
             (published::section(dossier))
             (sweep::section(dossier))
@@ -197,7 +197,7 @@ fn body(dossier: &Dossier) -> Markup {
                     h2 id="cells" { "Every metric" }
                     p.note {
                         "Unfold a metric for its numbers, its blocks and what diagnostics saw."
-                        @if n_rows > costs::MOST_ROWS { " The values of all " (n_rows) " blocks are too many to list in a page; " code { "tare report " (harmless(&dossier.run)) " --format csv" } " tells each." }
+                        @if n_rows > costs::MOST_ROWS { " The values of all " (n_rows) " blocks are too many to list in a page; " code { "tare report " (harmless(&dossier.run)) " --format csv" } " has all of them." }
                     }
                     @for (_, arm, cells) in &arms {
                         h3 { (purpose(arm)) }
@@ -206,10 +206,10 @@ fn body(dossier: &Dossier) -> Markup {
                 }
             }
             section { h2 id="parity" { "What the arms were given" } (record::parity(dossier)) (record::arms(dossier)) }
-            section { h2 id="missing" { "What could not be measured" } (record::missing(dossier)) }
+            section { h2 id="missing" { "Not measured" } (record::missing(dossier)) }
             section { h2 id="method" { "Method and checklist" } (record::method(dossier)) }
         }
-        footer { p.note { "Made by Tare " (harmless(&dossier.tare)) " from run " code { (harmless(&dossier.run)) } "; the dossier with every number: " code { "tare show " (harmless(&dossier.run)) " --json" } "." } }
+        footer { p.note { "Made by Tare " (harmless(&dossier.tare)) " from run " code { (harmless(&dossier.run)) } "; all numbers: " code { "tare show " (harmless(&dossier.run)) " --json" } "." } }
     }
 }
 
@@ -217,9 +217,9 @@ fn incomplete(stopped_by: StoppedBy) -> &'static str {
     match stopped_by {
         StoppedBy::Interrupted => "the run was interrupted",
         StoppedBy::Failed => "the run ended by a failure",
-        StoppedBy::Killed => "the run was killed, or is still at work",
+        StoppedBy::Killed => "the run was killed, or is still running",
         StoppedBy::Budget => "the run ended with its time budget",
-        StoppedBy::Precision | StoppedBy::Blocks => "the run did not go to the end of its plan",
+        StoppedBy::Precision | StoppedBy::Blocks => "the run did not finish its plan",
     }
 }
 
@@ -227,7 +227,7 @@ fn incomplete(stopped_by: StoppedBy) -> &'static str {
 fn scope(dossier: &Dossier) -> String {
     let [processor, kernel] = machine(dossier);
     format!(
-        "The run took {:.0} s{} for {} trials{}. It holds for this machine (processor: {processor}; kernel: {kernel}) and these workloads, and for nothing else.",
+        "The run took {:.0} s{} for {} trials{}. Valid for this machine (processor: {processor}; kernel: {kernel}) and these workloads only.",
         dossier.cost.wall_s,
         tail::timed_share(dossier),
         dossier.cost.trials,

@@ -18,7 +18,7 @@ pub(super) fn section(dossier: &Dossier) -> Markup {
     html! {
         @if dossier.publication.is_some() || !dossier.claims.is_empty() {
             section {
-                h2 id="published" { "Beside the publication" }
+                h2 id="published" { "Compared with the publication" }
                 @if !dossier.claims.is_empty() { (claims(dossier)) }
                 @if let Some(published) = &dossier.publication { (publication(published, dossier)) }
             }

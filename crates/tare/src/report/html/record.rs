@@ -155,7 +155,7 @@ pub(super) fn method(dossier: &Dossier) -> Markup {
             thead role="rowgroup" { tr role="row" { @for head in ["no.", "rule", "source", "result", "with what"] { th.num[head == "no."] scope="col" role="columnheader" { (head) } } } }
             tbody role="rowgroup" { @for rule in method::checklist(dossier) { tr role="row" {
                 td.num role="cell" { (rule.number) } th scope="row" role="rowheader" { (rule.rule) } td role="cell" { (rule.source) }
-                td.verdict role="cell" { (match rule.result { CheckResult::Pass => "✓ kept", CheckResult::Fail => "✗ not kept", CheckResult::Differs => "≠ differs", CheckResult::NotKnown => "– open" }) }
+                td.verdict role="cell" { (match rule.result { CheckResult::Pass => "✓ kept", CheckResult::Fail => "✗ not kept", CheckResult::Differs => "≠ differs", CheckResult::NotKnown => "– not known" }) }
                 td role="cell" { (prose(&rule.detail)) }
             } } }
         }

@@ -55,7 +55,7 @@ pub fn index(found: &[Listed], n_found: usize, n_all: usize, search: &str) -> St
                 form action="/beside" {
                     div.scroll tabindex="0" role="region" aria-label="runs" {
                         table.runs role="table" {
-                            caption { "Choose one as A and one as B to set their costs beside each other." }
+                            caption { "Choose one as A and one as B to compare their overheads." }
                             thead role="rowgroup" { tr role="row" {
                                 @for head in ["A", "B", "run", "study", "arms", "began (UTC)", "trials", "ended by", "more"] {
                                     th.num[head == "trials"] scope="col" role="columnheader" { (head) }
@@ -64,7 +64,7 @@ pub fn index(found: &[Listed], n_found: usize, n_all: usize, search: &str) -> St
                             tbody role="rowgroup" { @for (at, line) in found.iter().enumerate() { (listed(at, line)) } }
                         }
                     }
-                    p { button type="submit" { "Set A beside B" } }
+                    p { button type="submit" { "Compare A with B" } }
                 }
             }
         }
@@ -116,10 +116,10 @@ pub fn compared(first: &Dossier, second: &Dossier) -> String {
             dl.facts { @for (dossier, name) in [(first, "A"), (second, "B")] { dt { (name) } dd { a href={ "/run/" (harmless(&dossier.run)) } { (describe(dossier)) } } } }
             @if !rows.is_empty() {
                 table.costs role="table" {
-                    caption { "What each environment costs in both runs, × its baseline, and B over A with a 95 % interval made of both: right of 1 the environment costs more in B. The grey field is the margin; the axis is logarithmic." }
+                    caption { "The ratio of each environment to its baseline in both runs, and B over A with a 95 % interval made of both: right of 1 the overhead is larger in B. The grey field is the margin; the axis is logarithmic." }
                     thead role="rowgroup" { tr role="row" {
                         th scope="col" role="columnheader" { "metric, arm" }
-                        th.num scope="col" role="columnheader" { "cost × in A" } th.num scope="col" role="columnheader" { "cost × in B" } th.num scope="col" role="columnheader" { "B ÷ A" }
+                        th.num scope="col" role="columnheader" { "ratio in A" } th.num scope="col" role="columnheader" { "ratio in B" } th.num scope="col" role="columnheader" { "B ÷ A" }
                         th.iv.axis scope="col" role="columnheader" { span.sr { "the interval drawn" } (figures::axis(axis)) }
                         th scope="col" role="columnheader" { "verdict" }
                     } }
@@ -268,8 +268,8 @@ pub fn history(moments: &[Moment], n_left_out: usize) -> String {
             @if n_left_out > 0 { p.note { (n_left_out) " older runs were not looked at." } }
             (over_time(moments, &title))
             div.scroll tabindex="0" role="region" aria-label="every run" { table {
-                caption { "Every run, the newest first; beside the run before it in time." }
-                thead { tr { th scope="col" { "run" } th.num scope="col" { (harmless(&cell.baseline)) " → " (harmless(&cell.arm)) } th.num scope="col" { "cost × [95 %]" } th scope="col" { "verdict" } th.num scope="col" { "÷ the run before" } } }
+                caption { "Every run, the newest first, compared with the one before it." }
+                thead { tr { th scope="col" { "run" } th.num scope="col" { (harmless(&cell.baseline)) " → " (harmless(&cell.arm)) } th.num scope="col" { "ratio [95 % CI]" } th scope="col" { "verdict" } th.num scope="col" { "÷ the run before" } } }
                 tbody { @for (at, moment) in moments.iter().enumerate().rev() {
                     @let before = at.checked_sub(1).map(|at| &moments[at]);
                     tr {
@@ -302,14 +302,14 @@ fn changed(moments: &[Moment]) -> String {
                 ratio(row.quotient.as_ref())
             ),
             1 => format!(
-                "whether it differs from {words} is open: × {}",
+                "whether it differs from {words} is inconclusive: ratio {}",
                 ratio(row.quotient.as_ref())
             ),
             2 => format!(
                 "it is the same as in {words} within {}",
                 percent(last.cell.margin)
             ),
-            _ => format!("it cannot be set beside {words}, for one of them has no ratio"),
+            _ => format!("not comparable with {words}: one of them has no ratio"),
         }
     };
     let mut text = format!(
@@ -361,7 +361,7 @@ fn over_time(moments: &[Moment], title: &str) -> Markup {
                     text x="100%" y=(below) text-anchor="end" { (day(last)) }
                 }
             }
-            figcaption { "Cost × the baseline in each run, logarithmic, the oldest left; points: estimates, lines: 95 % intervals, grey: the margin." }
+            figcaption { "Ratio to the baseline in each run, logarithmic, the oldest left; points: estimates, lines: 95 % intervals, grey: the margin." }
         }
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn figure(cell: &DossierCell, tenths: &[Tenth], name: &str) -> Markup
             svg width="100%" height=(px(HEIGHT + 18.0)) role="img" aria-label=(described) {
                 (ratio_lines(&axis, margin))
                 g.(tone(cell)) { (plot(&html! { path.dot d=(dots(points)) {} })) }
-                text x=(pc(LEFT - 0.012)) y=(px(HEIGHT + 14.0)) text-anchor="end" { "cost ×" }
+                text x=(pc(LEFT - 0.012)) y=(px(HEIGHT + 14.0)) text-anchor="end" { "ratio" }
                 @for percent in [10, 50, 90] {
                     text x=(pc(LEFT + (1.0 - LEFT) * f64::from(percent) / 100.0)) y=(px(HEIGHT + 14.0)) text-anchor="middle" { (percent) " %" }
                 }
@@ -61,7 +61,7 @@ pub(super) fn table(
                         thead { tr {
                             th.num scope="col" { "% are less" }
                             @for arm in [&cell.baseline, &cell.arm] { th.num scope="col" { (scale.after(&harmless(arm))) } }
-                            th.num scope="col" { "cost ×" }
+                            th.num scope="col" { "ratio" }
                         } }
                         tbody { @for tenth in tenths { tr {
                             td.num { (tenth.percent) } td.num { (shown(tenth.base)) } td.num { (shown(tenth.env)) }

@@ -73,7 +73,7 @@ pub(super) fn ladder(ladder: &DossierLadder, base: &str) -> Markup {
     let shown = |span: &Option<Span>| typical(span.as_ref(), &ladder.unit);
     html! {
         table.ladder {
-            caption { "From " (base) ", to " (harmless(&ladder.arm)) ": what each step adds, with its 95 % interval. Each bar begins where the one above ends; dashed: cannot be told from nothing." }
+            caption { "From " (base) ", to " (harmless(&ladder.arm)) ": what each step adds, with its 95 % interval. Each bar begins where the one above ends; dashed: not distinguishable from zero." }
             thead { tr { th scope="col" { "step" } th.num scope="col" { "adds" } th.iv scope="col" { span.sr { "drawn" } } } }
             tbody {
                 tr { th scope="row" { (base) } td.num { (shown(&ladder.base)) } td.iv { @if let Some(bar) = bars.base { (drawn(bar, "")) } } }

@@ -19,7 +19,7 @@ pub(super) fn draw(out: &mut String, dossier: &Dossier) {
         let by = authors.map_or_else(String::new, |authors| format!("{authors}: "));
         let _ = writeln!(
             out,
-            "<details><summary>Beside {}{}</summary>\n",
+            "<details><summary>Compared with {}{}</summary>\n",
             escaped(&by),
             escaped(&publication.title)
         );

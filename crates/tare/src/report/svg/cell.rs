@@ -79,7 +79,7 @@ impl Plot {
             let at = self.y(tick) + 4.0;
             text(out, LEFT - 6.0, at, "end", 10.0, &tick_label(tick));
         }
-        text(out, LEFT - 6.0, self.top - 8.0, "end", 10.0, "cost ×");
+        text(out, LEFT - 6.0, self.top - 8.0, "end", 10.0, "ratio");
         let below = self.bottom() + 14.0;
         if let [first, .., last] = blocks {
             let [first, last] = [first, last].map(|block| format!("block {}", block.block));
@@ -101,7 +101,7 @@ fn draw(cell: &DossierCell, ratio: &Span, name: &str, dossier: &Dossier) -> Stri
     }
     let reach = Span::new(low, ratio.point, high);
     let title = format!(
-        "{name}: {} against {}, cost × {}",
+        "{name}: {} against {}, ratio {}",
         purpose_of(&cell.arm, dossier),
         harmless(&cell.baseline),
         glance(ratio)

@@ -102,7 +102,7 @@ fn draw(
     let groups = grouped(cells);
     let n_lines = cells.len() + groups.len();
     let foot = format!(
-        "Cost × the baseline, logarithmic: points are estimates over blocks, lines their 95 % intervals, the grey field each row's margin; ◀ and ▶ point to what lies beyond the axis. Run {}.",
+        "Ratio to the baseline, logarithmic: points are estimates over blocks, lines their 95 % intervals, the grey field each row's margin; ◀ and ▶ point to what lies beyond the axis. Run {}.",
         harmless(&dossier.run)
     );
     let called: Vec<String> = groups
@@ -118,14 +118,7 @@ fn draw(
     let x = |ratio: f64| frame.from + axis.place(ratio).clamp(0.0, 1.0) * AXIS;
     let mut out = begun((frame.width, height), title);
     text_lines(&mut out, &title_lines, 24.0, (14.0, TITLE_LINE));
-    text(
-        &mut out,
-        frame.from - 24.0,
-        top - 6.0,
-        "end",
-        10.0,
-        "cost ×",
-    );
+    text(&mut out, frame.from - 24.0, top - 6.0, "end", 10.0, "ratio");
     let places = groups
         .iter()
         .enumerate()

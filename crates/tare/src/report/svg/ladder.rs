@@ -106,7 +106,7 @@ fn draw(ladder: &DossierLadder, dossier: &Dossier) -> String {
         harmless(&ladder.arm)
     );
     let foot = format!(
-        "Each bar begins where the one above ends; lines are 95 % intervals of the step; dashed: cannot be told from nothing. Run {}.",
+        "Each bar begins where the one above ends; lines are 95 % intervals of the step; dashed: not distinguishable from zero. Run {}.",
         harmless(&dossier.run)
     );
     let title_lines = broken(&title, 14.0, WIDTH - 28.0);

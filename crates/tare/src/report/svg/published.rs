@@ -48,7 +48,7 @@ fn draw(figure: &DossierLayout, dossier: &Dossier) -> String {
     let width = (across as f64 * PANEL_WIDTH + 20.0).max(520.0);
     let mut values = figure.rows.iter().flat_map(|row| &row.values);
     let beside = if values.any(|value| !value.printed.is_empty()) {
-        " Hollow, beside them: what was published, of other machines; several numbers in one place as their mean with its range."
+        " Hollow, next to them: published values, of other machines; several numbers in one place as their mean with its range."
     } else {
         ""
     };

@@ -185,9 +185,9 @@ fn unqualified(row: &Row<'_>, called: Called) -> (String, Tone) {
             ),
             Tone::Nothing,
         ),
-        1 => ("open".to_owned(), Tone::Open),
-        _ if row.verdict.is_cost() => (format!("costs more {}", called.place[1]), Tone::Cost),
-        _ => (format!("costs less {}", called.place[1]), Tone::Less),
+        1 => ("inconclusive".to_owned(), Tone::Open),
+        _ if row.verdict.is_cost() => (format!("slower {}", called.place[1]), Tone::Cost),
+        _ => (format!("faster {}", called.place[1]), Tone::Less),
     }
 }
 

@@ -1,9 +1,8 @@
-//! What a run says at its end: the answer in a few lines, and one row a metric with its interval drawn on an axis that
-//! the rows of an arm share, grouped by what it means, largest first.
+//! What `tare run` prints at its end: a headline per environment, then its table, largest slowdown first.
 //!
-//! Every row says by a sign and a word what its colour says. The axis is logarithmic, with 1 and the row's margin on it;
-//! what lies beyond is an arrow, and its number stands beside. Remarks and values are in the full table.
-//! What it cannot see: the terminal; width and colour are arguments.
+//! One screen of 80 columns: primary metrics only, equal rows folded into a line, everything else behind `tare show`. Every
+//! row says by a sign and a word what its colour says. The axis is logarithmic, with 1 and the row's margin on it; what is
+//! beyond it is an arrow.
 
 use tare_model::dossier::{Dossier, DossierArm, DossierCell, Span};
 use tare_model::whole_place;
@@ -11,8 +10,8 @@ use tare_model::whole_place;
 use super::super::answer::{self, trust};
 use super::super::axis::{RatioAxis, tick_label};
 use super::super::foreign::{NO_BREAK, harmless};
-use super::super::groups::{Group, grouped};
-use super::super::number::glance;
+use super::super::groups::{Group, grouped, primary};
+use super::super::number::{glance, percent};
 use super::super::words::{self, Names, TooFew};
 use super::text::{Paint, paragraph, width, wrapped};
 use super::{Style, both, concurrency, emulated, pairs, publication, tail, title};
@@ -26,8 +25,12 @@ const MOST_AXIS: usize = 60;
 /// From this width on the values stand in the rows as well.
 const WITH_VALUES: usize = 110;
 
-/// What stands above the column of ratios.
-const COST: &str = "cost × [95 %]";
+/// The heading of the column of ratios.
+const RATIO: &str = "ratio [95 % CI]";
+/// The one line that explains a row.
+const LEGEND: &str = "ratio 1.10 = 10 % slower; ├●┤ 95 % CI, │ equal, ┊ margin, ▶ off scale";
+/// Rows of one environment's table, and of each of several: a run's result fits on a screen.
+const MOST_ROWS: (usize, usize) = (12, 4);
 
 /// Draws the dossier.
 pub fn brief(dossier: &Dossier, style: Style) -> String {
@@ -44,31 +47,31 @@ pub fn brief(dossier: &Dossier, style: Style) -> String {
         })
         .filter(|(_, cells): &(_, Vec<_>)| !cells.is_empty())
         .collect();
+    out.push('\n');
     for (arm, cells) in &arms {
-        if let Some(answer) = answer::of_arm(&arm.id, cells, &names) {
-            out.push('\n');
-            paragraph(&mut out, "", &answer, style.width);
-        }
+        let headline = answer::summary(&arm.id, cells, &names);
+        paragraph(&mut out, "", &headline, style.width);
     }
     if arms.is_empty() {
-        out.push('\n');
         paragraph(&mut out, "", "Nothing was compared.", style.width);
     }
-    out.push('\n');
-    let trust = format!("How far to trust it: {}", trust(dossier));
-    paragraph(&mut out, "", &trust, style.width);
-    if dossier.cells.iter().any(|cell| cell.ratio.is_some()) {
-        let text = "cost × 1.10: it takes 1.10 times as long, or gives 1/1.10 of the throughput. ● and ├┤: estimate and 95 % interval; │: no difference; ┊: the margin, within which a difference is taken for none that matters; ▶: beyond the axis.";
-        out.push('\n');
-        paragraph(&mut out, "", text, style.width);
-    }
+    let n_rows = if arms.len() == 1 {
+        MOST_ROWS.0
+    } else {
+        MOST_ROWS.1
+    };
     for (arm, cells) in &arms {
         out.push('\n');
-        of_arm(&mut out, arm, cells, &names, style);
+        of_arm(&mut out, arm, cells, &names, n_rows, style);
     }
     pairs::draw(&mut out, dossier, &names, style);
     concurrency::draw(&mut out, dossier, style);
     publication::draw_brief(&mut out, dossier, style);
+    out.push('\n');
+    if dossier.cells.iter().any(|cell| cell.ratio.is_some()) {
+        paragraph(&mut out, "", LEGEND, style.width);
+    }
+    paragraph(&mut out, "", &trust(dossier), style.width);
     tail::draw_brief(&mut out, dossier, style);
     out
 }
@@ -173,29 +176,29 @@ fn of_arm(
     arm: &DossierArm,
     cells: &[&DossierCell],
     names: &Names<'_>,
+    n_rows: usize,
     style: Style,
 ) {
     let baseline = harmless(cells.first().map_or("", |cell| cell.baseline.as_str()));
     let few = TooFew::of(cells);
-    let groups: Vec<(Group, Vec<Row<'_>>)> = grouped(cells)
+    let primary = primary(cells);
+    let is_within = |cell: &&&DossierCell| Group::of(cell) == Group::Nothing;
+    let (within, shown): (Vec<&DossierCell>, Vec<&DossierCell>) =
+        primary.iter().copied().partition(|cell| is_within(&cell));
+    let mut rows: Vec<Row<'_>> = grouped(&shown)
         .into_iter()
-        .map(|(group, cells)| {
-            (
-                group,
-                cells
-                    .into_iter()
-                    .map(|cell| Row::of(cell, names, few.as_ref()))
-                    .collect(),
-            )
-        })
-        .collect();
-    let rows: Vec<Row<'_>> = cells
-        .iter()
+        .flat_map(|(_, cells)| cells)
         .map(|cell| Row::of(cell, names, few.as_ref()))
         .collect();
+    // To print the last one is as short as to count it.
+    let left_out = if rows.len() > n_rows + 1 {
+        rows.split_off(n_rows)
+    } else {
+        Vec::new()
+    };
     let widths = Widths::of(&rows, style.width);
     // Values stand in the rows without a heading of their own.
-    let order = if widths.values > 0 {
+    let order = if widths.values > 0 && !rows.is_empty() {
         format!("; values: {baseline} → {}", harmless(&arm.id))
     } else {
         String::new()
@@ -205,63 +208,108 @@ fn of_arm(
         words::purpose(arm),
         emulated(arm)
     );
-    for line in wrapped(&heading, style.width) {
-        out.push_str(&Paint::Bold.on(&line, style.colour));
-        out.push('\n');
-    }
-    let axis = RatioAxis::over(cells.iter().copied());
+    let axis = RatioAxis::over(rows.iter().map(|row| row.cell));
     let is_table = widths.is_a_table(style.width);
-    let has_ratio = cells.iter().any(|cell| cell.ratio.is_some());
+    let has_ratio = rows.iter().any(|row| row.cell.ratio.is_some());
     let is_drawn = is_table && has_ratio && widths.axis >= LEAST_AXIS;
-    for (at, (group, rows)) in groups.iter().enumerate() {
-        let title = format!("{} {} ({})", group.sign(), group.title(), rows.len());
-        let blank = (2 + widths.name + widths.values).saturating_sub(width(&title)) + 2;
+    head(out, &heading, &widths, is_drawn.then_some(axis), style);
+    for row in &rows {
         if is_table {
-            out.push_str(&Paint::Bold.on(&title, style.colour));
+            table_row(out, row, &widths, is_drawn.then_some(axis), style);
         } else {
-            let lines = wrapped(&title, style.width);
-            out.push_str(&Paint::Bold.on(&lines.join("\n"), style.colour));
+            narrow_row(out, row, style);
         }
-        if at == 0 && is_drawn {
-            let above = format!(
-                "{}{}  {COST:>ratio$}",
-                " ".repeat(blank),
-                labels(axis, widths.axis),
-                ratio = widths.ratio
-            );
-            out.push_str(&Paint::Dim.on(&above, style.colour));
+    }
+    folded(out, &within, names, style);
+    counted(out, &left_out, cells.len() - primary.len(), style);
+    notes(out, &rows, style);
+}
+
+/// The heading of an arm's table, and in the same line, if there is room, what its columns are.
+fn head(out: &mut String, heading: &str, widths: &Widths, axis: Option<RatioAxis>, style: Style) {
+    let columns = axis.map(|axis| {
+        format!(
+            "  {}  {RATIO:>ratio$}",
+            labels(axis, widths.axis),
+            ratio = widths.ratio
+        )
+    });
+    let before = 2 + widths.name + widths.values;
+    match columns {
+        Some(columns) if width(heading) <= before => {
+            out.push_str(&Paint::Bold.on(heading, style.colour));
+            out.push_str(&" ".repeat(before - width(heading)));
+            out.push_str(&Paint::Dim.on(columns.trim_end(), style.colour));
+            out.push('\n');
         }
-        out.push('\n');
-        for row in rows {
-            if is_table {
-                table_row(out, row, &widths, is_drawn.then_some(axis), style);
-            } else {
-                narrow_row(out, row, style);
+        columns => {
+            for line in wrapped(heading, style.width) {
+                out.push_str(&Paint::Bold.on(&line, style.colour));
+                out.push('\n');
+            }
+            if let Some(columns) = columns {
+                out.push_str(&" ".repeat(before));
+                out.push_str(&Paint::Dim.on(columns.trim_end(), style.colour));
+                out.push('\n');
             }
         }
     }
-    notes(out, cells, &rows, few.as_ref(), style);
 }
 
-/// What the words of the rows mean, where they need it.
-fn notes(
-    out: &mut String,
-    cells: &[&DossierCell],
-    rows: &[Row<'_>],
-    few: Option<&TooFew>,
-    style: Style,
-) {
-    if let Some(few) = few.filter(|_| !answer::is_told(cells)) {
-        paragraph(out, "", &few.sentence(), style.width);
+/// The metrics within their margin, in a line or two.
+fn folded(out: &mut String, within: &[&DossierCell], names: &Names<'_>, style: Style) {
+    if within.is_empty() {
+        return;
     }
-    let is_any = |what: char| rows.iter().any(|row| row.word.contains(what));
-    if is_any('?') {
-        let text = "“?” behind a word: significant by itself, not among the metrics of its arm.";
+    let mut margins: Vec<f64> = within.iter().map(|cell| cell.margin).collect();
+    margins.sort_by(f64::total_cmp);
+    let mut margins: Vec<String> = margins.into_iter().map(percent).collect();
+    margins.dedup();
+    let plural = if within.len() == 1 { "" } else { "s" };
+    let mut text = format!(
+        "{} metric{plural} within the margin ({}):",
+        within.len(),
+        margins.join(" or ")
+    );
+    for (place, cell) in within.iter().enumerate() {
+        let name = names.name(cell);
+        if place > 0 && width(&text) + width(&name) + 6 > 2 * style.width {
+            text.push_str(" …");
+            break;
+        }
+        let comma = if place + 1 < within.len() { "," } else { "" };
+        text.push_str(&format!(" {name}{comma}"));
+    }
+    paragraph(out, "= ", &text, style.width);
+}
+
+/// What `tare show` has and this table has not.
+fn counted(out: &mut String, left_out: &[Row<'_>], n_secondary: usize, style: Style) {
+    let mut parts: Vec<String> = Vec::new();
+    for group in Group::ALL {
+        let n = left_out.iter().filter(|row| row.group == group).count();
+        if n > 0 {
+            parts.push(format!("{n} more: {}", group.title().to_lowercase()));
+        }
+    }
+    if n_secondary > 0 {
+        let plural = if n_secondary == 1 { "" } else { "s" };
+        parts.push(format!("{n_secondary} secondary metric{plural}"));
+    }
+    if !parts.is_empty() {
+        paragraph(out, "… ", &parts.join(", "), style.width);
+    }
+}
+
+/// Explains the marks behind words, where there are any.
+fn notes(out: &mut String, rows: &[Row<'_>], style: Style) {
+    let is_any = |what: &str| rows.iter().any(|row| row.word.contains(what));
+    if is_any("?") {
+        let text = "“?”: significant alone, but not after correction for all metrics.";
         paragraph(out, "", text, style.width);
     }
-    let mut all = cells.iter();
-    if all.any(|cell| words::is_moving(cell)) {
-        let text = "“moves”: the effect itself changes from block to block, while the baseline's two copies agree: not the machine's noise.";
+    if is_any("moves") {
+        let text = "“moves”: the effect itself changes from block to block, while the baseline's two copies agree: not noise.";
         paragraph(out, "", text, style.width);
     }
 }

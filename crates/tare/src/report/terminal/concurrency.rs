@@ -27,7 +27,7 @@ pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
     }
     if !dossier.concurrency.is_empty() {
         out.push('\n');
-        let mut text = "stretch: how many times as much an instance costs as one alone in the same place; fairness: 1.00 if all fare alike; efficiency: their throughput against that of as many alone.".to_owned();
+        let mut text = "stretch: how many times slower an instance is than one alone in the same place; fairness: 1.00 if all fare alike; efficiency: their throughput against that of as many alone.".to_owned();
         text.push_str(" makespan: from the first start to the last end, preparations of a program included; probes stop by time, so theirs says only how long they ran.");
         paragraph(out, "", &text, style.width);
     }

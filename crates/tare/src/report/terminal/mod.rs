@@ -41,13 +41,13 @@ use super::format::{Format, Made};
 use super::number::{
     Digits, Scale, are_far, decimals_of_value, difference, interval, scales_for, value, with_unit,
 };
-use super::words::{self, Names, TooFew};
+use super::words::{self, Names};
 use text::{Column, Paint, Text, paragraph, table as laid_out};
 
 /// What a run says at its end.
 pub static TABLE: Format = Format::new(
     "table",
-    "the answer and one row a metric with its interval drawn, for the terminal",
+    "one screen: headline per environment and its largest slowdowns (terminal)",
     |material| Made::Text(draw(material.dossier, material.style, brief)),
 )
 .for_terminals();
@@ -55,7 +55,7 @@ pub static TABLE: Format = Format::new(
 /// Everything that a terminal is told.
 pub static FULL: Format = Format::new(
     "full",
-    "all values, verdicts in full, remarks, causes and what differs, for the terminal",
+    "all values, verdicts, remarks, causes and differences (terminal)",
     |material| Made::Text(draw(material.dossier, material.style, table)),
 )
 .for_terminals();
@@ -88,9 +88,10 @@ pub fn table(dossier: &Dossier, style: Style) -> String {
     let answers = dossier
         .arms
         .iter()
-        .filter_map(|arm| answer::of_arm(&arm.id, &cells_of(arm), &names));
+        .filter(|arm| !cells_of(arm).is_empty())
+        .map(|arm| answer::summary(&arm.id, &cells_of(arm), &names));
+    out.push('\n');
     for answer in answers {
-        out.push('\n');
         paragraph(&mut out, "", &answer, style.width);
     }
     let marks = Marks::of(dossier);
@@ -146,7 +147,7 @@ fn title(dossier: &Dossier) -> String {
     let how = match dossier.stopped_by {
         StoppedBy::Interrupted => "interrupted".to_owned(),
         StoppedBy::Failed => "ended by a failure".to_owned(),
-        StoppedBy::Killed => "killed, or still at work".to_owned(),
+        StoppedBy::Killed => "killed, or still running".to_owned(),
         other => format!("stopped by {other}"),
     };
     format!("{text} · INCOMPLETE, {how}")
@@ -158,9 +159,9 @@ fn legend(out: &mut String, dossier: &Dossier, style: Style) {
         return;
     }
     out.push('\n');
-    let mut text = "cost × 1.10: it takes 1.10 times as long, or gives 1/1.10 of the throughput; in brackets, where the true value lies with 95 % confidence.".to_owned();
+    let mut text = "ratio 1.10: takes 1.10× as long as the baseline, or gives 1/1.10 of its throughput; in brackets the 95 % confidence interval.".to_owned();
     if style.width >= WIDE {
-        text.push_str(" uncontended × compares the best moments of the trials, which other work on the machine hardly touches.");
+        text.push_str(" uncontended: the ratio of the best moments of the trials, hardly touched by other load.");
     }
     paragraph(out, "", &text, style.width);
 }
@@ -210,9 +211,6 @@ fn draw_arm(
             }
         }
     }
-    if let Some(few) = TooFew::of(cells).filter(|_| !answer::is_told(cells)) {
-        paragraph(out, "", &few.sentence(), style.width);
-    }
 }
 
 /// What is said behind an arm's name where software imitates its processor.
@@ -243,11 +241,11 @@ fn sum(cells: &[&DossierCell]) -> String {
         .count();
     let n_doubtful = doubtful(cells).count();
     let parts = tare_model::rows! {
-        (count(&[Verdict::MaterialCost, Verdict::Cost]), "costs more", "cost more"),
-        (n_within, "equivalent or negligible", "equivalent or negligible"),
-        (count(&[Verdict::Gain, Verdict::MaterialGain]), "costs less", "cost less"),
-        (n_open, "open", "open"),
-        (n_doubtful, "different only by itself", "different only by themselves"),
+        (count(&[Verdict::MaterialCost, Verdict::Cost]), "with overhead", "with overhead"),
+        (n_within, "within the margin", "within the margin"),
+        (count(&[Verdict::Gain, Verdict::MaterialGain]), "faster", "faster"),
+        (n_open, "inconclusive", "inconclusive"),
+        (n_doubtful, "not significant after correction", "not significant after correction"),
     };
     let told: Vec<String> = parts
         .iter()
@@ -266,7 +264,7 @@ fn doubtful<'a>(cells: &'a [&'a DossierCell]) -> impl Iterator<Item = &'a Dossie
 }
 
 fn columns(arm: &str, baseline: &str, is_wide: bool) -> Vec<Column> {
-    let cost = "cost × [95 %]";
+    let cost = "ratio [95 % CI]";
     let mut columns = vec![Column::words("metric", 12)];
     if is_wide {
         columns.extend([
@@ -274,7 +272,7 @@ fn columns(arm: &str, baseline: &str, is_wide: bool) -> Vec<Column> {
             Column::number(arm),
             Column::number("difference"),
             Column::number(cost),
-            Column::number("uncontended ×"),
+            Column::number("uncontended"),
         ]);
     } else {
         columns.push(Column {

@@ -20,7 +20,7 @@ pub(super) fn draw(out: &mut String, dossier: &Dossier, names: &Names<'_>, style
     }
     let metrics = by_metric(&dossier.pairs);
     out.push('\n');
-    for line in wrapped("Each two with each other", style.width) {
+    for line in wrapped("Pairwise", style.width) {
         out.push_str(&Paint::Bold.on(&line, style.colour));
         out.push('\n');
     }
@@ -29,7 +29,7 @@ pub(super) fn draw(out: &mut String, dossier: &Dossier, names: &Names<'_>, style
         None => lines(out, &metrics, names, style),
     }
     out.push('\n');
-    let text = "▲ the first (the arm of the row) costs more than the second (that of the column), ▼ less, = no difference that matters, ? open; × [95 %], from the same blocks.";
+    let text = "▲ the row's arm is slower than the column's, ▼ faster, = within the margin, ? inconclusive; ratio [95 % CI], from the same blocks.";
     paragraph(out, "", text, style.width);
 }
 

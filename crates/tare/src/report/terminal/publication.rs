@@ -82,7 +82,7 @@ fn has_a_value(table: &DossierLayout) -> bool {
 fn cited(out: &mut String, publication: &DossierPublication, style: Style) {
     let authors = publication.authors.as_deref();
     let by = authors.map_or_else(String::new, |authors| format!("{authors}: "));
-    let text = format!("Beside {by}{}", publication.title);
+    let text = format!("Compared with {by}{}", publication.title);
     tail::heading(out, &harmless(&text), style);
     paragraph(out, "  ", &harmless(&publication.place), style.width);
     let machine = format!("measured there on: {}", publication.machine);

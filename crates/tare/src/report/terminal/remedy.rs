@@ -48,10 +48,10 @@ pub(super) fn remedy(cell: &DossierCell, blocks: u32, wall_s: f64) -> String {
     let is_open = Group::of(cell) == Group::Open;
     match (seen(half_width, n), seen(later, n_later)) {
         (Some(now), Some(then)) if is_open && is_long => format!(
-            "is open: this run would show a difference from about {now} % on (80 % sure), ten minutes one from about {then} % on"
+            "is inconclusive: this run could have detected about {now} % (80 % power), ten minutes would detect about {then} %"
         ),
         (Some(now), Some(then)) if is_open => format!(
-            "is open: this run would show a difference from about {now} % on (80 % sure); to show one from {then} % on it {needs}, about {:.0} s",
+            "is inconclusive: this run could have detected about {now} % (80 % power); to detect {then} % it {needs}, about {:.0} s",
             f64::from(blocks) * block_s
         ),
         _ => match later {
@@ -106,9 +106,9 @@ mod tests {
         };
         let later = 0.1 * (10.0_f64 / 100.0).sqrt();
         for part in [
-            "is open".to_owned(),
-            format!("from about {} % on (80 % sure)", effect(0.1, 10)),
-            format!("ten minutes one from about {} % on", effect(later, 100)),
+            "is inconclusive".to_owned(),
+            format!("detected about {} % (80 % power)", effect(0.1, 10)),
+            format!("ten minutes would detect about {} %", effect(later, 100)),
         ] {
             assert!(told.contains(&part), "{part}: {told}");
         }

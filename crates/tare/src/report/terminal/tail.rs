@@ -31,33 +31,69 @@ pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
     scope(out, dossier, style);
 }
 
-/// Draws what must stand below a short table as well: what is missing, why, what was not equal, cost and scope.
+/// Draws what must follow a short table as well: deviations, what is missing, causes, what was not equal, where the rest is.
 pub(super) fn draw_brief(out: &mut String, dossier: &Dossier, style: Style) {
-    missing(out, dossier, style);
-    findings(out, dossier, style);
+    deviations(out, dossier, style);
+    missing_in_short(out, dossier, style);
+    let is_tried = |finding: &&DossierFinding| finding.tried.is_some();
+    let (tried, suspected): (Vec<_>, Vec<_>) = dossier.findings.iter().partition(is_tried);
+    told(out, &tried, dossier, style);
+    let mut causes: Vec<String> = Vec::new();
+    for finding in &suspected {
+        let cause = harmless(&finding.cause);
+        if !causes.contains(&cause) && finding.status != Status::Refuted {
+            causes.push(cause);
+        }
+    }
+    let run = harmless(&dossier.run);
+    if !causes.is_empty() {
+        let more = causes.len().saturating_sub(MOST_NAMED);
+        causes.truncate(MOST_NAMED);
+        if more > 0 {
+            causes.push(format!("{more} more"));
+        }
+        let text = format!(
+            "Suspected causes: {}; evidence: `tare show {run}`; test: `tare run … --prove 60s`",
+            causes.join(", ")
+        );
+        paragraph(out, "", &text, style.width);
+    }
     not_equal(out, dossier, style);
-    scope(out, dossier, style);
-    let is_open = |cell: &DossierCell| Group::of(cell) == Group::Open;
-    let is_short = |cell: &DossierCell| cell.ratio.is_none() && cell.n_blocks > 0;
-    let is_any = |wanted: fn(&DossierCell) -> bool| dossier.cells.iter().any(wanted);
-    let adds = if is_any(is_open) {
-        ", which narrow what is open, and the report tells that they were added"
-    } else {
-        ", and the report tells that they were added"
+    let is_narrow = |cell: &DossierCell| {
+        Group::of(cell) == Group::Open || cell.ratio.is_none() && cell.n_blocks > 0
     };
-    let narrower = if is_any(is_open) || is_any(is_short) {
-        format!(
-            "`tare run --resume {} --budget 60s` adds blocks{adds}; ",
-            harmless(&dossier.run)
-        )
+    let narrower = if dossier.cells.iter().any(is_narrow) {
+        format!(" · narrower: `tare run --resume {run} --budget 60s`")
     } else {
         String::new()
     };
-    let text = format!(
-        "More: {narrower}`tare show {run}` for every value, remark and difference, `tare report {run} --format html -o FILE` for a page.",
-        run = harmless(&dossier.run)
-    );
+    let text = format!("All values: `tare show {run}`{narrower}");
     paragraph(out, "", &text, style.width);
+}
+
+/// Causes named in one line; `tare show` has all.
+const MOST_NAMED: usize = 3;
+/// Failures with their reasons and hints; more are counted.
+const MOST_FAILURES: usize = 2;
+
+/// What was not measured, shortly.
+fn missing_in_short(out: &mut String, dossier: &Dossier, style: Style) {
+    let all = failures::summarized(&dossier.failures);
+    let more = all.len().saturating_sub(MOST_FAILURES);
+    for failure in all.into_iter().take(MOST_FAILURES) {
+        let text = format!("Not measured: {}", failure.text);
+        paragraph(out, "", &text, style.width);
+        if let Some(hint) = failure.hint {
+            paragraph(out, "  hint: ", &harmless(hint), style.width);
+        }
+    }
+    if more > 0 {
+        let text = format!(
+            "Not measured: {more} more, see `tare show {}`",
+            harmless(&dossier.run)
+        );
+        paragraph(out, "", &text, style.width);
+    }
 }
 
 pub(super) fn heading(out: &mut String, text: &str, style: Style) {
@@ -85,9 +121,15 @@ fn missing(out: &mut String, dossier: &Dossier, style: Style) {
 const MOST_FINDINGS: usize = 5;
 
 fn findings(out: &mut String, dossier: &Dossier, style: Style) {
-    // One cause may be at work in several arms: it is told once, with the numbers of the first.
+    let all: Vec<&DossierFinding> = dossier.findings.iter().collect();
+    told(out, &all, dossier, style);
+}
+
+/// These findings with their standing, advice and price.
+fn told(out: &mut String, findings: &[&DossierFinding], dossier: &Dossier, style: Style) {
+    // One cause may be at work in several arms: it is printed once, with the numbers of the first.
     let mut told: Vec<(&DossierFinding, Vec<String>)> = Vec::new();
-    for finding in &dossier.findings {
+    for finding in findings.iter().copied() {
         let arm = arm_of(finding, dossier);
         match told
             .iter_mut()
@@ -130,7 +172,7 @@ fn findings(out: &mut String, dossier: &Dossier, style: Style) {
         paragraph(out, "    price: ", &harmless(&finding.price), style.width);
     }
     if told.iter().any(|(finding, _)| finding.tried.is_none()) {
-        let text = "`tare run … --prove 60s` switches suspected causes off, where it can, and says how much of the cost goes with each.";
+        let text = "`tare run … --prove 60s` switches suspected causes off where it can, and reports how much of the overhead each one causes.";
         paragraph(out, "  ", text, style.width);
     }
     if left_out > 0 {
@@ -160,7 +202,7 @@ pub(in crate::report) fn standing(finding: &DossierFinding) -> String {
     };
     let word = match finding.status {
         Status::Supported if finding.share.is_none() => {
-            "supported by the evidence, not proved".to_owned()
+            "supported by the evidence, not confirmed".to_owned()
         }
         Status::Untested => "possible, not tested".to_owned(),
         other => other.to_string(),
@@ -169,7 +211,7 @@ pub(in crate::report) fn standing(finding: &DossierFinding) -> String {
 }
 
 fn not_equal(out: &mut String, dossier: &Dossier, style: Style) {
-    let title = "The arms were not given the same";
+    let title = "The arms did not get the same resources";
     checked(out, dossier, CheckResult::Fail, title, style);
 }
 
@@ -267,7 +309,7 @@ fn remarks(out: &mut String, dossier: &Dossier, style: Style) {
             .iter()
             .filter(|cell| cell.further_blocks.is_some());
         let text = format!(
-            "{} of {} rows are less precise than asked for; the widest, {} in {}, {}",
+            "{} of {} rows are less precise than requested; the widest, {} in {}, {}",
             missed.count(),
             dossier.cells.len(),
             words::name(cell, dossier),
@@ -284,7 +326,7 @@ fn remarks(out: &mut String, dossier: &Dossier, style: Style) {
                 format!("{} in {cells} row{plural}", harmless(id).replace('-', " "))
             })
             .collect();
-        let text = format!("noticed, without consequence: {}", told.join(", "));
+        let text = format!("noted, no effect on the result: {}", told.join(", "));
         paragraph(out, "  ", &text, style.width);
     }
     for item in failed {
@@ -300,12 +342,12 @@ fn remarks(out: &mut String, dossier: &Dossier, style: Style) {
 /// How the run ended, as a clause that follows the number of its trials.
 pub(in crate::report) fn how_it_ended(stopped_by: StoppedBy) -> &'static str {
     match stopped_by {
-        StoppedBy::Precision => "; it ended when every ratio was as precise as asked for",
-        StoppedBy::Blocks => "; it did all the blocks that it was allowed",
-        StoppedBy::Budget => "; it ended when its time budget was used up",
+        StoppedBy::Precision => "; every ratio was as precise as requested",
+        StoppedBy::Blocks => "; all blocks done",
+        StoppedBy::Budget => "; the time budget was used up",
         StoppedBy::Interrupted => " and was interrupted",
         StoppedBy::Failed => " and ended by a failure",
-        StoppedBy::Killed => "; it was killed, or is still at work",
+        StoppedBy::Killed => "; it was killed, or is still running",
     }
 }
 
@@ -327,7 +369,7 @@ pub(in crate::report) fn by_whole_trials(dossier: &Dossier) -> Option<String> {
         format!("; whole trials for {}", workloads.join(", "))
     };
     Some(format!(
-        "The arms took turns slice by slice, milliseconds each{exceptions}."
+        "Arms were interleaved in slices of milliseconds{exceptions}."
     ))
 }
 
@@ -342,18 +384,8 @@ pub(in crate::report) fn timed_share(dossier: &Dossier) -> String {
     }
 }
 
-fn scope(out: &mut String, dossier: &Dossier, style: Style) {
-    out.push('\n');
-    let cost = format!(
-        "The run took {:.0} s{} for {} trial{}{}; order drawn from `--seed {}`.",
-        dossier.cost.wall_s,
-        timed_share(dossier),
-        dossier.cost.trials,
-        if dossier.cost.trials == 1 { "" } else { "s" },
-        how_it_ended(dossier.stopped_by),
-        dossier.study.seed
-    );
-    paragraph(out, "", &cost, style.width);
+/// What of the run was not as planned, in red.
+fn deviations(out: &mut String, dossier: &Dossier, style: Style) {
     for text in not_as_planned(dossier) {
         let mut drawn = String::new();
         paragraph(&mut drawn, "", &text, style.width);
@@ -362,6 +394,21 @@ fn scope(out: &mut String, dossier: &Dossier, style: Style) {
             out.push('\n');
         }
     }
+}
+
+fn scope(out: &mut String, dossier: &Dossier, style: Style) {
+    out.push('\n');
+    let cost = format!(
+        "The run took {:.0} s{} for {} trial{}{}; order by `--seed {}`.",
+        dossier.cost.wall_s,
+        timed_share(dossier),
+        dossier.cost.trials,
+        if dossier.cost.trials == 1 { "" } else { "s" },
+        how_it_ended(dossier.stopped_by),
+        dossier.study.seed
+    );
+    paragraph(out, "", &cost, style.width);
+    deviations(out, dossier, style);
     if let Some(text) = by_whole_trials(dossier) {
         paragraph(out, "", &text, style.width);
     }
@@ -381,7 +428,7 @@ fn scope(out: &mut String, dossier: &Dossier, style: Style) {
     workloads.sort_unstable();
     workloads.dedup();
     let text = format!(
-        "This holds for this machine ({}), this kernel ({}) and these workloads ({}), and for nothing else.",
+        "Valid for this machine ({}), this kernel ({}) and these workloads ({}) only.",
         fact(fact::CPU_MODEL, "processor not recorded"),
         fact(fact::KERNEL_RELEASE, "release not recorded"),
         if workloads.is_empty() {

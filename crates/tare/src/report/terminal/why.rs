@@ -346,7 +346,7 @@ fn waterfall(out: &mut String, ladder: &DossierLadder, base: &str, limit: usize,
             None => "not compared",
         };
         let text = format!(
-            "The steps add up to {sum}; measured directly it is {}: {verdict}. A step whose interval holds 0 cannot be told from nothing.",
+            "The steps add up to {sum}; measured directly it is {}: {verdict}. A step whose interval holds 0 is not distinguishable from zero.",
             added(total, &ladder.unit)
         );
         paragraph(out, "", &text, limit);

@@ -87,8 +87,7 @@ fn a_finished_run_goes_on_with_more_time_by_the_order_of_the_same_seed_and_says_
     assert!(launch_of(before.records.len()) > launch_of(before.records.len() - 1));
     let ends: Vec<_> = after.sessions.iter().map(|it| it.stopped_by).collect();
     assert_eq!(ends, [Some(StoppedBy::Blocks), Some(StoppedBy::Budget)]);
-    let is_told =
-        |remark: &tare::store::Remark| remark.text.contains("had ended and is gone on with");
+    let is_told = |remark: &tare::store::Remark| remark.text.contains("had ended and is extended");
     assert!(after.remarks.iter().any(is_told), "{:?}", after.remarks);
     // What it takes in the end is what the run and the added time are together.
     assert!(

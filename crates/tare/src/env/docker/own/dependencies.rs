@@ -75,7 +75,7 @@ pub(super) fn started(
         match project.start(needed) {
             Ok(lines) => {
                 notes.push(format!(
-                    "`{name}`, which it depends on, runs beside it for the time of the question, with an empty volume where it could write to one of yours"
+                    "`{name}`, which it depends on, runs too for the time of the question, with an empty volume where it could write to one of yours"
                 ));
                 notes.extend(lines.into_iter().map(|line| format!("`{name}`: {line}")));
             }

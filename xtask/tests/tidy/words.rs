@@ -1,0 +1,176 @@
+//! The words of texts for users: `xtask/words.toml` lists what to avoid and how often each place still says it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::{product_lines, root, rust_files};
+
+/// What `words.toml` holds.
+struct Words {
+    avoided: Vec<String>,
+    allowed: Vec<String>,
+    ceilings: BTreeMap<String, usize>,
+}
+
+fn words() -> Words {
+    let text = std::fs::read_to_string(root().join("xtask/words.toml")).unwrap();
+    let table: toml::Table = text.parse().unwrap();
+    let strings = |value: &toml::Value| -> Vec<String> {
+        let all = value.as_array().unwrap().iter();
+        all.map(|it| it.as_str().unwrap().to_owned()).collect()
+    };
+    let ceilings = table["ceilings"].as_table().unwrap().iter();
+    Words {
+        avoided: table["replace"]
+            .as_table()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect(),
+        allowed: strings(&table["allowed"]),
+        ceilings: ceilings
+            .map(|(place, n)| {
+                let n = n.as_integer().unwrap();
+                (place.clone(), usize::try_from(n).unwrap())
+            })
+            .collect(),
+    }
+}
+
+/// The avoided words in `text`, as whole words.
+fn found<'a>(text: &str, words: &'a Words) -> Vec<&'a str> {
+    let mut text = text.to_lowercase();
+    for allowed in &words.allowed {
+        text = text.replace(allowed, "");
+    }
+    let is_letter = |it: Option<char>| it.is_some_and(|it| it.is_alphanumeric() || it == '_');
+    let mut found = Vec::new();
+    for word in &words.avoided {
+        for (at, _) in text.match_indices(word.as_str()) {
+            let before = text[..at].chars().next_back();
+            let after = text[at + word.len()..].chars().next();
+            if !is_letter(before) && !is_letter(after) {
+                found.push(word.as_str());
+            }
+        }
+    }
+    found
+}
+
+/// A document without its code and what it quotes.
+fn prose(page: &str) -> String {
+    let mut kept = String::new();
+    let mut is_block = false;
+    for line in page.lines() {
+        if line.trim_start().starts_with("```") {
+            is_block = !is_block;
+        } else if !is_block {
+            let mut is_quote = false;
+            for (place, part) in line.split('`').enumerate() {
+                if place % 2 == 1 {
+                    continue;
+                }
+                for letter in part.chars() {
+                    match letter {
+                        '“' => is_quote = true,
+                        '”' => is_quote = false,
+                        _ if is_quote => {}
+                        letter => kept.push(letter),
+                    }
+                }
+            }
+            kept.push('\n');
+        }
+    }
+    kept
+}
+
+/// The string literals of the product in a file, one a line, without the names that they format.
+fn literals(text: &str) -> String {
+    let mut kept = String::new();
+    for (_, line) in product_lines(text) {
+        let mut is_literal = false;
+        let mut is_escaped = false;
+        let mut is_name = false;
+        for letter in line.chars() {
+            match letter {
+                _ if is_escaped => is_escaped = false,
+                '\\' => is_escaped = true,
+                '"' => {
+                    is_literal = !is_literal;
+                    kept.push('\n');
+                }
+                '{' if is_literal => is_name = true,
+                '}' if is_literal => is_name = false,
+                letter if is_literal && !is_name => kept.push(letter),
+                _ => {}
+            }
+        }
+        kept.push('\n');
+    }
+    kept
+}
+
+fn documents() -> Vec<String> {
+    let mut documents = Vec::new();
+    for folder in ["", "docs/src/"] {
+        for entry in std::fs::read_dir(root().join(folder)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            if Path::new(&name).extension().is_some_and(|it| it == "md") {
+                documents.push(format!("{folder}{name}"));
+            }
+        }
+    }
+    documents.sort();
+    documents
+}
+
+#[test]
+fn avoided_words_only_become_fewer() {
+    let words = words();
+    let mut counted: Vec<(String, Vec<&str>)> = documents()
+        .into_iter()
+        .map(|name| {
+            let text = std::fs::read_to_string(root().join(&name)).unwrap();
+            let found = found(&prose(&text), &words);
+            (name, found)
+        })
+        .collect();
+    for name in [
+        "crates/tare",
+        "crates/tare-agent",
+        "crates/tare-model",
+        "crates/tare-stats",
+    ] {
+        let files = rust_files(&root().join(name).join("src"));
+        let texts = files
+            .iter()
+            .map(|file| std::fs::read_to_string(file).unwrap());
+        let all: String = texts.map(|text| literals(&text)).collect();
+        counted.push((name.to_owned(), found(&all, &words)));
+    }
+    let mut over = Vec::new();
+    for (name, found) in &counted {
+        let ceiling = words.ceilings.get(name).copied().unwrap_or(0);
+        if found.len() > ceiling {
+            let some: Vec<&str> = found.iter().copied().take(12).collect();
+            over.push(format!("{name}: {} above {ceiling}: {some:?}", found.len()));
+        }
+    }
+    assert!(
+        over.is_empty(),
+        "xtask/words.toml says what to write instead:\n{}",
+        over.join("\n")
+    );
+}
+
+#[test]
+fn only_whole_words_outside_of_code_count() {
+    let words = words();
+    assert_eq!(found("It told him, besides.", &words), ["besides", "told"]);
+    assert!(found("untold, beside_x", &words).is_empty());
+    let page = "told\n```\ntold\n```\n`told` “told” beside\n";
+    assert_eq!(found(&prose(page), &words), ["beside", "told"]);
+    let code = "// told\nlet told = \"a \\\"told\\\" b\"; told();\n";
+    assert_eq!(found(&literals(code), &words), ["told"]);
+}
