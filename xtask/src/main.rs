@@ -32,6 +32,7 @@ mod skips;
 mod slower;
 mod tally;
 mod test;
+mod why_matrix;
 mod workspace;
 
 /// A command: its name, what it does, and how.
@@ -63,6 +64,7 @@ const COMMANDS: &[Command] = &tare_model::rows! {
         planted::main,
     ),
     ("ladder", "five programs whose ladder must add up to what is measured directly; `--env NAME` chooses where", ladder::main),
+    ("why-matrix", "`tare why` in every environment that works here, of four kinds of commands: always an answer; `--env NAME`", why_matrix::main),
 };
 
 fn main() -> ExitCode {

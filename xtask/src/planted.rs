@@ -377,6 +377,7 @@ fn judged(plant: &Plant, dossier: &serde_json::Value) -> Verdict {
             finding["status"] == "confirmed" && !text(&finding["cause"]).starts_with("startup.")
         })
     });
+    let answer = text(&dossier["why"]["answer"]);
     match &plant.cause {
         Some(wanted) => {
             let wrong = wrongly_confirmed(wanted, dossier);
@@ -388,13 +389,13 @@ fn judged(plant: &Plant, dossier: &serde_json::Value) -> Verdict {
             Verdict {
                 is_right: *wanted == cause && status == "confirmed" && wrong.is_empty(),
                 told: format!(
-                    "wanted {wanted}, first is {cause} ({status}), outcome {outcome}{accused}"
+                    "wanted {wanted}, first is {cause} ({status}), outcome {outcome}{accused}: {answer}"
                 ),
             }
         }
         None => Verdict {
             is_right: !confirmed && outcome != "cost",
-            told: format!("outcome {outcome}, first is {cause} ({status})"),
+            told: format!("outcome {outcome}, first is {cause} ({status}): {answer}"),
         },
     }
 }

@@ -84,6 +84,8 @@ pub struct Asked {
     pub host_files: Vec<String>,
     /// Why the command runs in one go, as what follows "because it", where it does.
     pub in_one_go: Option<String>,
+    /// How long starting and removing the environment took once, nanoseconds.
+    pub life_ns: Option<u64>,
 }
 
 /// A step of the ladder.
@@ -180,6 +182,8 @@ impl ArmSpec {
             put("metric", Some(asked.metric.as_str().into()));
             put("host_files", listed(asked.host_files.iter().cloned()));
             put("in_one_go", asked.in_one_go.as_deref().map(Value::from));
+            let life_ns = asked.life_ns.and_then(|ns| i64::try_from(ns).ok());
+            put("life_ns", life_ns.map(Value::from));
         }
         if !role.seen.is_empty() {
             let seen = serde_json::to_string(&role.seen).expect("texts are always JSON");
@@ -260,6 +264,10 @@ impl TryFrom<Stored> for ArmSpec {
         let (argv, carried) = (taken("argv"), texts(taken("carried")));
         let (metric, host_files) = (taken("metric"), texts(taken("host_files")));
         let in_one_go = taken("in_one_go").map(|value| value.to_string());
+        let life_ns = match taken("life_ns") {
+            Some(Value::Int(ns)) => u64::try_from(ns).ok(),
+            _ => None,
+        };
         let (place, title) = (taken("rung"), taken("title"));
         let role = Role {
             asked: metric.map(|metric| Asked {
@@ -268,6 +276,7 @@ impl TryFrom<Stored> for ArmSpec {
                 metric: metric.to_string(),
                 host_files,
                 in_one_go,
+                life_ns,
             }),
             seen: match taken("seen") {
                 Some(seen) => serde_json::from_str(&seen.to_string())?,

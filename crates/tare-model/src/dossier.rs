@@ -14,7 +14,8 @@ use crate::recipe::Path;
 use crate::study::Spread;
 use crate::unit::Better;
 use crate::words::{
-    Absence, CheckResult, Deviation, ScalingLaw, Status, StoppedBy, Summary, Verdict, WhyOutcome,
+    Absence, AnswerLabel, CheckResult, Deviation, ScalingLaw, Status, StoppedBy, Summary, Verdict,
+    WhyOutcome, WhyReason,
 };
 
 mod published;
@@ -453,12 +454,17 @@ pub struct DossierWhy {
     pub carried: Vec<String>,
     /// The answer in a word.
     pub outcome: WhyOutcome,
-    /// The answer.
+    /// The headline, a sentence.
     pub answer: String,
-    /// The part of the cost that confirmed causes explain.
+    /// How far the reason is known; `None` where there is nothing to explain.
+    #[serde(default)]
+    pub reason: Option<WhyReason>,
+    /// What stands below the headline, in order.
+    #[serde(default)]
+    pub lines: Vec<AnswerLine>,
+    /// The part of the slowdown or speed-up that confirmed causes explain.
     pub explained: Option<Span>,
-    /// As a fraction: where no cost was found, what it may be at most; where that stayed open, the smallest that would
-    /// have been seen in four of five runs.
+    /// Where no slowdown was found: the smallest one that four of five runs would have detected, as a fraction.
     pub could_see: Option<f64>,
     /// What creating and removing the environment takes, nanoseconds, which is in no other number here.
     pub start_up_ns: Option<Span>,
@@ -467,6 +473,15 @@ pub struct DossierWhy {
     pub applied: Option<DossierApplied>,
     /// Counters per run of the command.
     pub counters: Vec<DossierCounter>,
+}
+
+/// A line below the headline of an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnswerLine {
+    /// What it is about.
+    pub label: AnswerLabel,
+    /// The text.
+    pub text: String,
 }
 
 /// A change that was made as its user would make it, and what came of it.

@@ -57,6 +57,6 @@ pub use turns::{Sliced, TurnPage, Turns};
 pub use unit::{Better, MetricSpec, ResourceClass, Unit};
 pub use whole::{whole_count, whole_ns, whole_part, whole_place, whole_size};
 pub use words::{
-    Absence, CheckResult, ClaimVerdict, Deviation, LayoutKind, ScalingLaw, Status, StoppedBy,
-    Summary, Verdict, WhyOutcome,
+    Absence, AnswerLabel, CheckResult, ClaimVerdict, Deviation, LayoutKind, ScalingLaw, Status,
+    StoppedBy, Summary, Verdict, WhyOutcome, WhyReason,
 };

@@ -107,6 +107,8 @@ words! {
         Confirmed: "confirmed",
         /// It explains a part; or nothing was tried, and the evidence is specific.
         Supported: "supported",
+        /// Everything else was ruled out, and it cannot be switched off alone.
+        Likely: "likely",
         /// It was tried, and may explain nothing or most of it.
         Undecided: "undecided",
         /// Nothing was tried.
@@ -167,14 +169,60 @@ words! {
 words! {
     /// The answer of `tare why` in a word.
     pub enum WhyOutcome {
-        /// The command costs more.
+        /// The command is slower.
         Cost: "cost",
+        /// The command is faster.
+        Gain: "gain",
         /// Only creating the environment costs.
         StartUp: "start-up",
         /// No cost was found.
         None: "none",
         /// It could not be decided.
         Undecided: "undecided",
+    }
+}
+
+words! {
+    /// How far the reason of a slowdown or speed-up is known.
+    pub enum WhyReason {
+        /// One cause is confirmed.
+        Confirmed: "confirmed",
+        /// Several causes are confirmed, or several that only act together.
+        Together: "together",
+        /// What was proved explains a part.
+        Partly: "partly",
+        /// Everything else was ruled out.
+        Eliminated: "eliminated",
+        /// A few differences are left.
+        SeveralLeft: "several-left",
+        /// Not found yet.
+        NotFound: "not-found",
+    }
+}
+
+words! {
+    /// What a line below the headline of an answer is about.
+    pub enum AnswerLabel {
+        /// The cause, and what was proved of it.
+        Cause: "cause",
+        /// What to change.
+        Fix: "fix",
+        /// What that gives up.
+        Price: "price",
+        /// How much stays unexplained.
+        Unexplained: "unexplained",
+        /// What starting the environment takes.
+        StartUp: "start-up",
+        /// Another program in the image than on the host.
+        Userland: "userland",
+        /// What was tried and has no effect.
+        RuledOut: "ruled-out",
+        /// What was tried without a decision.
+        Undecided: "undecided",
+        /// What was not tried.
+        NotTested: "not-tested",
+        /// What to do for a better answer.
+        Next: "next",
     }
 }
 

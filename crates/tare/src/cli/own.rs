@@ -325,7 +325,7 @@ pub(super) fn hunt(
     let mut ratios = cells
         .filter(|cell| cell.arm == ask.driver && cell.metric == ask.metric)
         .filter_map(|cell| cell.ratio);
-    let is_plain = ratios.any(|ratio| ratio.low >= PLAIN_FROM);
+    let is_plain = ratios.any(|it| it.low >= PLAIN_FROM || it.high <= 1.0 / PLAIN_FROM);
     let mut hunt = Hunt::new(asks, (ask, first), &measured.data, trials, is_plain);
     loop {
         let pace = Pace::of(&measured.data, &ask.driver, first);

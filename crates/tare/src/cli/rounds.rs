@@ -40,6 +40,12 @@ impl Measured {
     pub(super) fn is_over(&self) -> bool {
         self.ending != Ending::Whole
     }
+
+    /// Blocks that the answer has so far.
+    pub(super) fn n_blocks(&self) -> u32 {
+        let cells = self.dossier.cells.iter().map(|cell| cell.n_blocks);
+        cells.max().unwrap_or(0)
+    }
 }
 
 /// Carries out one study after the other, each as a run of its own.
@@ -171,6 +177,9 @@ impl<'a> Runner<'a> {
 
     /// What one run on each side makes one suspect: told at once, because the comparison takes a while.
     pub(super) fn tell_early(&self, ask: &Ask, first: &First) {
+        if let Some(asks) = &ask.own {
+            self.tell_likeliest(asks);
+        }
         let is_slower =
             ask.own.is_none() && first.env.wall_ns as f64 > 1.3 * first.host.wall_ns as f64;
         let trials = why::suspects_of_one(ask, first);
@@ -179,9 +188,27 @@ impl<'a> Runner<'a> {
         }
     }
 
+    /// Which differences are tried first.
+    fn tell_likeliest(&self, asks: &why::own::Asks) {
+        /// So many are a lead.
+        const MOST: usize = 3;
+        let mut all: Vec<_> = asks.differences.iter().collect();
+        all.sort_by(|a, b| b.likelihood.total_cmp(&a.likelihood));
+        let first: Vec<&str> = all.iter().take(MOST).map(|it| it.what.as_str()).collect();
+        if !first.is_empty() {
+            output::tell(&format!(
+                "first lead after {}: {} difference{}, not tested yet; most likely: {}",
+                report::terminal::time(self.spent_ns() as f64),
+                all.len(),
+                if all.len() == 1 { "" } else { "s" },
+                output::printable(&first.join(", "))
+            ));
+        }
+    }
+
     fn tell_suspicion(&self, cause: &str, claim: &str) {
         output::tell(&format!(
-            "suspicion after {}: {cause}: {}",
+            "lead after {}, not tested yet: {cause}: {}",
             report::terminal::time(self.spent_ns() as f64),
             output::printable(claim)
         ));

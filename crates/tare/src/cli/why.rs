@@ -21,7 +21,7 @@ use crate::report;
 use crate::store::Store;
 use crate::why::pace::Pace;
 use crate::why::studies::{self, Round};
-use crate::why::{self, Ask, First, carry, conclude, cut_off};
+use crate::why::{self, Ask, First, again, carry, conclude, cut_off};
 use crate::workload::user_command;
 
 #[allow(
@@ -52,7 +52,7 @@ pub(crate) struct Why {
     /// Show the working directory inside even if a home, or Tare's own files, lie in it.
     #[arg(long)]
     show_private: bool,
-    /// Climb the ladder even where the command costs nothing more.
+    /// Climb the ladder even where the command is as fast.
     #[arg(long)]
     ladder: bool,
     /// A container of yours, running or stopped, by name or id: what makes the command slower in one like it. Without
@@ -419,9 +419,10 @@ impl Why {
         let carried = carry::carried(&wish)?;
         let found = env::find(&driver).expect("the name was looked up, or found, before");
         let settings = carry::with_binds(found, settings, &carried);
-        // Where nothing can be shown, the program is packed, or looked up there.
+        // Where nothing can be shown, the program is packed or looked up; over the host's files it asks for these.
         let shows = found.settings().iter().any(|spec| spec.name == "binds");
-        let program = (!shows).then(|| carried.call.argv[0].clone());
+        let is_over_hosts = found.declared().files == env::Files::Hosts;
+        let program = (!shows || is_over_hosts).then(|| carried.call.argv[0].clone());
         found
             .configure(
                 tare_model::ArmId::new("check").expect("the constant is a name"),
@@ -474,10 +475,13 @@ impl Why {
         if output::write_files(dossier, self.html.as_deref(), self.json.as_deref())? {
             return Ok(());
         }
-        let text = report::terminal::why(dossier, output::style());
+        let text = report::terminal::short_answer(dossier, output::style());
         Ok(output::text(&text)?)
     }
 }
+
+/// Blocks of the first study that gives more to what is not decided.
+const AGAIN_FIRST: u32 = 24;
 
 /// Compares, suspects and proves, as far as the budget goes.
 fn answer(
@@ -493,7 +497,7 @@ fn answer(
     let mut measured = runner.measure(&study)?;
     runner.tell_first(&measured);
     measured = closer(ask, first, runner, measured);
-    if measured.is_over() || !(asked.ladder || costs(&measured)) {
+    if measured.is_over() || !(asked.ladder || differs(&measured)) {
         return Ok(measured);
     }
     let measured = if ask.own.is_some() {
@@ -503,9 +507,11 @@ fn answer(
     } else {
         rounds(ask, first, runner, measured)
     };
-    // What seemed a cost may be open after more blocks: then the rest of the time is for both sides.
-    Ok(if costs(&measured) {
+    // What seemed a difference may be open after more blocks: then the rest of the time is for both sides.
+    Ok(if differs(&measured) && asked.apply_check {
         measured
+    } else if differs(&measured) {
+        decided(ask, first, runner, measured)
     } else {
         closer(ask, first, runner, measured)
     })
@@ -534,34 +540,50 @@ fn rounds(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Measu
     }
 }
 
-/// Until both sides were compared closely enough: more blocks of both, first in half of the time, so that some is left to
-/// say why.
+/// Until both sides were compared closely enough, or the time is over: more blocks of both, first in half of the time,
+/// so that some is left to say why.
 fn closer(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Measured) -> Measured {
-    // The first comparison of a container of one's own is a short one.
-    let parts: &[u64] = if ask.own.is_some() {
-        &[4, 2, 1]
-    } else {
-        &[2, 1]
-    };
-    for part in parts {
-        if measured.is_over() || why::is_settled(&measured.dossier) {
-            break;
-        }
+    // The first comparison of a user's container is a short one.
+    let mut part = if ask.own.is_some() { 4 } else { 2 };
+    while !measured.is_over() && !why::is_settled(&measured.dossier) {
         let pace = Pace::of(&measured.data, &ask.driver, first);
         let time_ns = runner.left_ns(ask) / part;
-        let Some(study) = studies::closer_study(ask, first, pace, time_ns) else {
-            continue;
-        };
-        output::tell("looking more closely at both sides");
-        measured = runner.more(&study, measured);
+        let n_blocks = measured.n_blocks();
+        if let Some(study) = studies::closer_study(ask, first, pace, (time_ns, n_blocks)) {
+            output::tell("looking more closely at both sides");
+            measured = runner.more(&study, measured);
+        } else if part == 1 {
+            break;
+        }
+        part = (part / 2).max(1);
     }
     measured
 }
 
-/// Whether the environment costs more, be it only to start.
-fn costs(measured: &Measured) -> bool {
+/// What was tried and not decided gets further blocks, as long as six of them fit: each time twice as many.
+fn decided(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Measured) -> Measured {
+    let mut blocks = AGAIN_FIRST;
+    while !measured.is_over() && differs(&measured) {
+        let pace = Pace::of(&measured.data, &ask.driver, first);
+        let open = again::undecided(&measured.data, &measured.dossier);
+        let left_ns = runner.left_ns(ask);
+        let Some(study) = again::study(ask, first, pace, open, (left_ns, blocks)) else {
+            break;
+        };
+        output::tell("more blocks for what was tried and is not decided");
+        measured = runner.more(&study, measured);
+        blocks *= 2;
+    }
+    measured
+}
+
+/// Whether there is a difference to explain: the command is slower or faster, or starting the environment takes long.
+fn differs(measured: &Measured) -> bool {
     let why = measured.dossier.why.as_ref();
-    why.is_some_and(|why| matches!(why.outcome, WhyOutcome::Cost | WhyOutcome::StartUp))
+    why.is_some_and(|why| {
+        let explained = [WhyOutcome::Cost, WhyOutcome::Gain, WhyOutcome::StartUp];
+        explained.contains(&why.outcome)
+    })
 }
 
 /// Tells what could not be removed.

@@ -295,7 +295,8 @@ pub(super) fn variable(
     let uses = [format!("${name}"), format!("${{{name}")];
     let mut texts = command.iter();
     let is_in_command = texts.any(|text| uses.iter().any(|one| text.contains(one)));
-    if whose == Whose::Nobodys || is_in_command || name.is_empty() {
+    let is_images_place = whose == Whose::Places && unset.is_some();
+    if whose == Whose::Nobodys || is_images_place || is_in_command || name.is_empty() {
         return None;
     }
     let name = printable(name);
@@ -308,7 +309,7 @@ pub(super) fn variable(
         }),
         price: "whatever it was set for".to_owned(),
         likelihood: if whose == Whose::Runtimes { 0.6 } else { 0.25 },
-        may_be_needed: whose == Whose::Programs,
+        may_be_needed: matches!(whose, Whose::Programs | Whose::Places),
         every_ns: None,
     })
 }

@@ -15,7 +15,7 @@ use super::format::{Format, Made};
 use super::groups::{Group, by_metric, grouped};
 use super::method::not_as_planned;
 use super::number::{glance, typical};
-use super::terminal::{added, applied_text, base, both};
+use super::terminal::{added, applied_text, base, both, label};
 use super::words::{self, Names};
 
 mod published;
@@ -43,7 +43,13 @@ fn summary(dossier: &Dossier) -> String {
         let _ = writeln!(out, "**{}**\n", escaped(&text));
     }
     if let Some(why) = &dossier.why {
-        let _ = writeln!(out, "{}\n", escaped(&why.answer));
+        let _ = writeln!(out, "**{}**\n", escaped(&why.answer));
+        for line in &why.lines {
+            let _ = writeln!(out, "- **{}**: {}", label(line), escaped(&line.text));
+        }
+        if !why.lines.is_empty() {
+            out.push('\n');
+        }
         if let Some(applied) = &why.applied {
             let _ = writeln!(out, "{}\n", escaped(&applied_text(applied)));
         }

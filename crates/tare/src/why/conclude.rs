@@ -12,10 +12,10 @@ use tare_model::dossier::{
     CheckItem, Dossier, DossierCell, DossierCounter, DossierFinding, DossierWhy, Span,
 };
 use tare_model::study::A_PRIME;
-use tare_model::{ArmId, ArmSpec, CommandCall, Status, StoppedBy, WhyOutcome};
+use tare_model::{ArmId, ArmSpec, CommandCall, Status, StoppedBy};
 use tare_stats::Verdict;
 
-use super::answer::{Spent, answer, because, not_searched, unexplained, userland};
+use super::answer::{Below, Sides, Spent, Terms, below, headline, start_up, userland};
 use super::counterfactual::{self, Trial};
 use super::ladder;
 use super::own::applied;
@@ -149,36 +149,28 @@ pub fn conclude(run: &RunData) -> Dossier {
     let n_blocks = cell.as_ref().map_or(0, |cell| cell.n_blocks);
     let spent = Spent::of(run, baseline, id, n_blocks);
     let lives = interval(&readings.values(id, START_UP));
-    let unexplained = unexplained(env, dossier.ladder.is_some());
-    let because = because(&dossier.findings, explained.as_ref(), unexplained);
-    let (mut outcome, mut answer, could_see) = answer(
-        cell.as_ref(),
+    let sides = Sides {
         env,
-        // What stands first is about starting where that is in the total, and no reason of the command's.
-        (!has_start_up).then_some(because.as_str()),
-        &spent,
-    );
+        baseline,
+        terms: Terms::of(&metric),
+    };
+    let mut told = headline(cell.as_ref(), sides, &spent);
     if let Some(lives) = lives.filter(|_| has_start_up) {
-        let wall = plain(&readings.values(id, user_command::WALL));
-        let wall = tare_stats::median(&wall).unwrap_or(lives.point);
-        answer = format!(
-            "start-up dominates: creating and removing `{id}` takes {:.1} times as long as the command itself; {answer}",
-            lives.point / wall
-        );
-        outcome = WhyOutcome::StartUp;
+        told = start_up(told, lives.point, sides);
     }
-    if let Some(line) = dossier
-        .ladder
-        .as_ref()
-        .and_then(|ladder| userland(ladder, baseline))
-    {
-        answer.push_str(&line);
-    }
-    if run.head.stopped_by != StoppedBy::Interrupted
-        && let Some(line) = not_searched(env, &run.head.study.arms, word, &spent)
-    {
-        answer.push_str(&line);
-    }
+    let ladder = dossier.ladder.as_ref();
+    let (reason, lines) = below(&Below {
+        outcome: told.outcome,
+        env,
+        arms: &run.head.study.arms,
+        findings: &dossier.findings,
+        explained: explained.as_ref(),
+        userland: ladder.and_then(|ladder| userland(ladder, baseline)),
+        has_ladder: ladder.is_some(),
+        is_interrupted: run.head.stopped_by == StoppedBy::Interrupted,
+        terms: sides.terms,
+        spent: &spent,
+    });
     let asked = env.role.asked.clone().unwrap_or_default();
     dossier.why = Some(DossierWhy {
         carried: carried(&asked, cell.as_ref())
@@ -188,10 +180,12 @@ pub fn conclude(run: &RunData) -> Dossier {
         command: asked.argv,
         arm: id.to_owned(),
         metric,
-        outcome,
-        answer,
+        outcome: told.outcome,
+        answer: told.text,
+        reason,
+        lines,
         explained,
-        could_see,
+        could_see: told.could_see,
         start_up_ns: lives.map(span),
         applied: applied::judged(&run.head.study.arms, &dossier, &readings, (baseline, id)),
         counters: counters(&readings, baseline, id),
@@ -285,7 +279,7 @@ fn metric_of_findings(run: &RunData, metric: &str) -> Vec<String> {
 /// environment costs stands beside the command and is told in any case.
 fn is_worth_telling(finding: &DossierFinding, word: Option<Verdict>) -> bool {
     match word {
-        Some(Verdict::MaterialCost | Verdict::Cost) => true,
+        Some(Verdict::MaterialCost | Verdict::Cost | Verdict::MaterialGain | Verdict::Gain) => true,
         _ if finding.cause.starts_with("startup.") => true,
         None | Some(Verdict::Inconclusive) => {
             finding.arm.is_some() && finding.status != Status::Refuted

@@ -25,6 +25,7 @@ use crate::env::mechanism::Kind;
 use crate::env::own::{WITHOUT, leave_out};
 use crate::workload::{Workload, user_command};
 
+pub mod again;
 mod answer;
 pub mod calibrate;
 pub mod carry;
@@ -130,12 +131,15 @@ impl Ask {
         let mut arm = ArmSpec::new(arm_id(&self.driver), self.driver.as_str(), settings).required();
         arm.change = self.change();
         arm.role.seen = seen_facts(&first.env);
+        let asks = self.own.as_ref();
+        arm.role.suspects = asks.map_or_else(Vec::new, |asks| own::noted(asks, &self.metric));
         arm.role.asked = Some(Asked {
             argv: self.command.clone(),
             carried: self.carried.clone(),
             metric: self.metric.clone(),
             host_files: self.instead.clone(),
             in_one_go: first.in_slices.as_ref().err().cloned(),
+            life_ns: Some(first.life_ns),
         });
         arm
     }

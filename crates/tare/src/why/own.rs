@@ -22,11 +22,13 @@ use crate::env::own::{self, Difference, Own};
 pub mod applied;
 pub mod baseline;
 mod costs;
+mod eliminated;
 mod hunt;
 mod members;
 mod sifting;
 mod trace;
 
+pub(super) use eliminated::{FAILS, TriedWithout, noted, settle};
 pub(super) use hunt::came_back;
 pub use hunt::{Hunt, Next, one_more_ns};
 pub(super) use sifting::sifted;
@@ -40,11 +42,24 @@ const CONTAINER: &str = "what every container is: control groups, layers, the en
 const OF_ITS_OWN: &str = "what the container has of its own";
 const USERLAND: &str = "userland: the image's program, libraries and interpreter";
 /// What the name of a suspect begins with that is several differences.
-const SEVERAL: &str = "own.several";
+pub(super) const SEVERAL: &str = "own.several";
 /// How the claim about a single difference ends, or about several that only go together.
 pub(super) const CLAIM: &str = " makes it slower";
 /// How one begins about a set that was not taken apart.
 const ONE_OF: &str = "one or several of: ";
+/// What the claim says about two that only act together.
+const TOGETHER: &str = ", only together,";
+
+/// A difference by what it is, from its claim.
+pub(super) fn named(claim: &str) -> String {
+    let what = claim.strip_suffix(CLAIM).unwrap_or(claim);
+    let what = what.strip_prefix(ONE_OF).unwrap_or(what);
+    match what.strip_suffix(TOGETHER) {
+        Some(what) => format!("{what} (only together)"),
+        None => what.to_owned(),
+    }
+}
+
 /// What the arms are called that search, and those that prove what was found.
 const TRY: &str = "try";
 const PROOF: &str = "proof";
@@ -52,14 +67,6 @@ const PROOF: &str = "proof";
 /// not.
 const COPY: &str = "copy";
 const RUNNING: &str = "own.running";
-
-/// Whether an arm was there to search what carries the cost, to prove what was found, or as a copy of the container
-/// that is asked about.
-pub(super) fn is_of_search(arm: &ArmSpec) -> bool {
-    [TRY, PROOF, COPY]
-        .iter()
-        .any(|name| arm.id.as_str().starts_with(name))
-}
 
 /// What a question about something of the user's has beside others.
 #[derive(Debug, Clone, Default, PartialEq)]

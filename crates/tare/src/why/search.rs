@@ -119,6 +119,20 @@ impl Search {
         self.jobs.iter().chain(&self.stuck).map(whole).collect()
     }
 
+    /// Takes up again what was left undecided; whether there is any.
+    pub fn reopen(&mut self) -> bool {
+        for mut job in std::mem::take(&mut self.stuck) {
+            job.tries = TRIES_MOST - 1;
+            // Of one alone there is nothing to split.
+            if job.group.len() > 1 {
+                self.jobs.push(job);
+            } else {
+                self.stuck.push(job);
+            }
+        }
+        !self.jobs.is_empty()
+    }
+
     /// How often what is tried next was tried before without being decided.
     pub fn tries(&self) -> u32 {
         self.jobs.iter().map(|job| job.tries).max().unwrap_or(0)
@@ -447,6 +461,13 @@ mod tests {
         assert!(search.probes(2).is_empty() && search.found().is_empty());
         assert_eq!(search.open().len(), 1);
         assert_eq!(search.open()[0].len(), 4);
+        // With more time it is taken up again, once.
+        assert!(search.reopen());
+        let results = search.probes(2).into_iter();
+        let results: Vec<_> = results.map(|probe| (probe, Some(undecided))).collect();
+        assert_eq!(results.len(), 2);
+        search.learn(&results);
+        assert!(search.probes(2).is_empty());
     }
 
     #[test]

@@ -13,6 +13,11 @@ use tare_stats::special::t_quantile;
 /// How surely an effect must be one, two-sided, for the looking to end by it.
 const SURE: f64 = 0.999;
 
+/// An interval that lies beyond this ratio is no chance.
+const PLAIN: f64 = 1.5;
+/// How surely a relevant slowdown must be excluded for the looking to end by that.
+const EXCLUDED: f64 = 0.99;
+
 /// Whether the answer's two sides need no closer look.
 pub fn is_settled(dossier: &Dossier) -> bool {
     let Some(why) = &dossier.why else {
@@ -45,6 +50,15 @@ fn is_narrow_or_clear(cell: &DossierCell) -> bool {
         cell.verdict,
         Verdict::Equivalent | Verdict::NegligibleCost | Verdict::NegligibleGain
     );
+    // No relevant slowdown, which is what was asked, and no speed-up to explain.
+    let room = cell.margin.ln_1p() - ratio.point.ln();
+    if ratio.high >= 1.0 && room >= half * t(EXCLUDED) / t(crate::analyze::LEVEL) {
+        return true;
+    }
+    // Plain to see; what follows has both sides in its blocks again.
+    if ratio.low >= PLAIN || ratio.high <= 1.0 / PLAIN {
+        return true;
+    }
     !is_within && ratio.point.ln().abs() >= half * t(SURE) / t(crate::analyze::LEVEL)
 }
 
@@ -86,12 +100,21 @@ mod tests {
     }
 
     #[test]
+    fn looking_ends_where_a_slowdown_is_surely_excluded() {
+        // [0.965, 1.005] with a margin of 2 %; one that reaches beyond it; and a speed-up that is not sure.
+        assert!(is_narrow_or_clear(&cell_with(20, 0.965, 0.985)));
+        assert!(!is_narrow_or_clear(&cell_with(20, 0.93, 0.99)));
+        assert!(!is_narrow_or_clear(&cell_with(20, 0.95, 0.97)));
+    }
+
+    #[test]
     fn an_effect_ends_the_looking_only_where_it_is_far_beyond_its_interval() {
         // Shown by the interval, and by chance once in twenty looks.
         assert!(!is_narrow_or_clear(&cell_with(12, 1.01, 1.06)));
         assert!(!is_narrow_or_clear(&cell_with(6, 1.10, 1.20)));
         assert!(is_narrow_or_clear(&cell_with(12, 1.10, 1.20)));
         assert!(is_narrow_or_clear(&cell_with(6, 1.7, 2.0)));
+        assert!(is_narrow_or_clear(&cell_with(6, 1.6, 9.0)));
         assert!(is_narrow_or_clear(&cell_with(12, 0.5, 0.55)));
     }
 

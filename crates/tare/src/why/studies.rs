@@ -24,7 +24,7 @@ const PROOF_MOST: u32 = 60;
 /// The part of the budget that the first comparison may take.
 const FIRST_SHARE: f64 = 0.2;
 /// The part of the time that is planned with: some trials take longer than those before.
-const SAFE: f64 = 0.85;
+pub(super) const SAFE: f64 = 0.85;
 /// From so many further arms on there is time for A′.
 const A_PRIME_ROOM: usize = 6;
 /// Commands shorter than this have their environment's start-up measured beside them.
@@ -96,7 +96,7 @@ fn fewer(ask: &Ask, first: &First, pace: Pace, left_ns: u64) -> Option<Study> {
     Some(study)
 }
 
-fn start_up() -> WorkloadSpec {
+pub(super) fn start_up() -> WorkloadSpec {
     WorkloadSpec::new(id(workload::start_up::StartUp.id()), Params::new())
 }
 
@@ -123,18 +123,21 @@ pub(super) fn base_arms(ask: &Ask, first: &First, with_a_prime: bool) -> Vec<Arm
 
 /// More blocks of host, A′ and environment, where those so far decided nothing. `None` where too few would fit to
 /// be worth starting the arms again.
-pub fn closer_study(ask: &Ask, first: &First, pace: Pace, time_ns: u64) -> Option<Study> {
+pub fn closer_study(
+    ask: &Ask,
+    first: &First,
+    pace: Pace,
+    (time_ns, n_blocks): (u64, u32),
+) -> Option<Study> {
     let block_ns = (2 * pace.host_ns + pace.env_ns).max(1);
     let blocks = time_ns.saturating_sub(pace.life_ns) / block_ns;
     if blocks < u64::from(FEWEST) / 2 {
         return None;
     }
-    let mut study = ask.study(
-        "a closer look at host and environment",
-        base_arms(ask, first, true),
-        first,
-    );
-    study.blocks_max = PROOF_MOST;
+    let arms = base_arms(ask, first, true);
+    let mut study = ask.study("a closer look at host and environment", arms, first);
+    // As many as there are already: looking at each doubling keeps the number of looks small.
+    study.blocks_max = PROOF_MOST.max(n_blocks);
     pace.plan_launches(ask, &mut study, time_ns);
     study.budget_ns = Some(time_ns);
     Some(study)
@@ -474,7 +477,7 @@ pub(super) mod tests {
         let long = first(300 * SECOND);
         let pace = Pace::of_one(&long);
         assert_eq!(first_study(&ask, &long, 115 * SECOND), None);
-        assert_eq!(closer_study(&ask, &long, pace, 60 * SECOND), None);
+        assert_eq!(closer_study(&ask, &long, pace, (60 * SECOND, 6)), None);
         ask.budget_ns = 36_000 * SECOND;
         let study = first_study(&ask, &long, 35_000 * SECOND).unwrap();
         assert!(study.blocks_max >= FEWEST && study.arms.len() >= 2);

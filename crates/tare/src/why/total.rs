@@ -4,6 +4,7 @@
 //! drifts, as that of a proxy which slows down with every connection, differences in the unit drift with it: their
 //! blocks depend on each other, and an interval as wide as that asks for holds 0 although every block has the cost.
 //! The part that the cost is of the level hardly moves then.
+//! A gain is a cost with the other sign: what of it goes is counted the same way.
 //! What it cannot see: a share that itself changes over the blocks; its interval is that of the typical block.
 
 use tare_stats::{Interval, median};
@@ -16,8 +17,9 @@ pub(super) const NO_CAUSE: f64 = 0.25;
 /// What an arm costs more than another.
 #[derive(Debug, Clone, Default)]
 pub struct Total {
-    /// In the metric's unit.
+    /// In the metric's unit; of a gain the negative.
     differences: ByBlock,
+    is_gain: bool,
     /// What the arm costs, in the metric's unit, positive.
     levels: ByBlock,
 }
@@ -47,8 +49,13 @@ impl Total {
         let levels = values
             .iter()
             .map(|(block, value)| (*block, value.map(f64::abs)));
+        let is_gain = match interval(&differences) {
+            Some(found) => found.high < 0.0,
+            None => !differences.is_empty() && differences.values().all(|it| it.mean() < 0.0),
+        };
         Self {
-            differences,
+            differences: turned(&differences, is_gain),
+            is_gain,
             levels: levels.filter(|(_, level)| level.first > 0.0).collect(),
         }
     }
@@ -59,10 +66,16 @@ impl Total {
         Self {
             differences: joint(&self.differences, &other.differences, sum),
             levels: joint(&self.levels, &other.levels, sum),
+            is_gain: false,
         }
     }
 
-    /// In the metric's unit.
+    /// Differences of other arms with the sign that this total has: positive where the total goes with them.
+    pub fn oriented(&self, differences: &ByBlock) -> ByBlock {
+        turned(differences, self.is_gain)
+    }
+
+    /// In the metric's unit; of a gain the negative.
     pub fn differences(&self) -> &ByBlock {
         &self.differences
     }
@@ -75,6 +88,7 @@ impl Total {
 
     /// What of it goes where `differences`, in its unit, go; `None` below six blocks that have both.
     pub fn without(&self, differences: &ByBlock) -> Option<Removed> {
+        let differences = &self.oriented(differences);
         let (removed, total) = (self.parts(differences), self.parts(&self.differences));
         let removed = joint(&removed, &total, |removed, _| removed);
         let total = joint(&total, &removed, |total, _| total);
@@ -93,6 +107,14 @@ impl Total {
             })),
         })
     }
+}
+
+fn turned(differences: &ByBlock, is_turned: bool) -> ByBlock {
+    let sign = if is_turned { -1.0 } else { 1.0 };
+    let turned = differences.iter();
+    turned
+        .map(|(block, value)| (*block, value.map(|it| sign * it)))
+        .collect()
 }
 
 /// The share of a total that goes when something is removed: the values θ for which `removed − θ · total` may
@@ -166,6 +188,20 @@ mod tests {
             );
             assert!(found.high - found.low < 0.15, "{truth}: {found:?}");
         }
+    }
+
+    #[test]
+    fn gain_has_shares_like_a_cost() {
+        let values = by_block(12, |block| 50.0 + noise(block));
+        let gain = by_block(12, |block| -10.0 + noise(block));
+        let total = Total::new(gain.clone(), &values);
+        let all = total.without(&gain).unwrap();
+        assert!(
+            all.effect.low > 0.0 && all.share.unwrap().low > 0.9,
+            "{all:?}"
+        );
+        let more = by_block(12, |block| 5.0 + noise(block));
+        assert!(total.without(&more).unwrap().effect.high < 0.0);
     }
 
     #[test]

@@ -139,8 +139,12 @@ const OF_RUNTIMES: &[&str] = &tare_model::rows! {
 
 /// Variables without which hardly anything starts, or that say nothing.
 const NEVER: &[&str] = &tare_model::rows! {
-    "PATH", "HOME", "HOSTNAME", "USER", "LOGNAME", "SHELL", "PWD", "OLDPWD", "TERM", "SHLVL", "TARE_RUN",
-    "*_VERSION", "GPG_KEY", "PYTHONPATH", "NODE_PATH", "GEM_HOME", "GOPATH", "CLASSPATH", "JAVA_HOME",
+    "HOSTNAME", "USER", "LOGNAME", "SHELL", "PWD", "OLDPWD", "TERM", "SHLVL", "TARE_RUN", "*_VERSION", "GPG_KEY",
+};
+
+/// Variables that name places: a program needs the image's own text of them, and not another one that is given.
+const OF_PLACES: &[&str] = &tare_model::rows! {
+    "PATH", "HOME", "PYTHONPATH", "PYTHONHOME", "NODE_PATH", "GEM_HOME", "GOPATH", "CLASSPATH", "JAVA_HOME",
     "LD_LIBRARY_PATH", "PERL5LIB",
 };
 
@@ -149,6 +153,8 @@ const NEVER: &[&str] = &tare_model::rows! {
 pub(in crate::env) enum Whose {
     /// Left as it is.
     Nobodys,
+    /// The names of places: the image's text stays, another one that is given is a difference.
+    Places,
     /// Read by a library or a runtime.
     Runtimes,
     /// The program's own affair, perhaps.
@@ -168,6 +174,8 @@ pub(in crate::env) fn whose(name: &str) -> Whose {
     };
     if is_in(NEVER) {
         Whose::Nobodys
+    } else if is_in(OF_PLACES) {
+        Whose::Places
     } else if is_in(OF_RUNTIMES) {
         Whose::Runtimes
     } else {
@@ -198,6 +206,9 @@ mod tests {
         assert_eq!(whose("MY_NUM_THREADS"), Whose::Runtimes);
         assert_eq!(whose("DATABASE_URL"), Whose::Programs);
         assert_eq!(whose("PYTHON_VERSION"), Whose::Nobodys);
-        assert_eq!(whose("PATH"), Whose::Nobodys);
+        assert_eq!(whose("TERM"), Whose::Nobodys);
+        assert_eq!(whose("PATH"), Whose::Places);
+        assert_eq!(whose("LD_LIBRARY_PATH"), Whose::Places);
+        assert_eq!(whose("LD_PRELOAD"), Whose::Runtimes);
     }
 }

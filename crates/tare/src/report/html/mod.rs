@@ -8,9 +8,9 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
+use tare_model::StoppedBy;
 use tare_model::dossier::{Dossier, DossierArm};
 use tare_model::study::A_PRIME;
-use tare_model::{StoppedBy, WhyOutcome};
 
 use super::answer;
 use super::foreign::harmless;
@@ -18,7 +18,7 @@ use super::format::{Format, Made};
 use super::method::not_as_planned;
 use super::svg;
 use super::terminal::beside::machine;
-use super::terminal::{self, applied_text, tail};
+use super::terminal::{self, applied_text, label, tail};
 use super::words::{Names, command_line, purpose};
 
 mod costs;
@@ -131,7 +131,9 @@ fn body(dossier: &Dossier) -> Markup {
                 @if let Some(why) = &dossier.why {
                     p.answer { (prose(&sentence(&why.answer))) }
                     @if let Some(applied) = &why.applied { p { (prose(&sentence(&applied_text(applied)))) } }
-                    @if why.outcome == WhyOutcome::Undecided { p { "Inconclusive is not “no overhead”: see below what could have been detected." } }
+                    @if !why.lines.is_empty() {
+                        dl.facts { @for line in &why.lines { dt { (label(line)) } dd { (prose(&line.text)) } } }
+                    }
                 } @else {
                     @for (_, arm, cells) in &arms {
                         @let plain: Vec<_> = cells.iter().map(|(_, cell)| *cell).collect();

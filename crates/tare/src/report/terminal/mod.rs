@@ -31,8 +31,10 @@ pub use beside::{Called, beside};
 pub use brief::brief;
 pub(in crate::report) use counters::{CHARGED, counters};
 pub use plain::plain;
-pub(in crate::report) use why::{added, applied_text, base, base_arm, metric_text, share_text};
-pub use why::{time, why};
+pub(in crate::report) use why::{
+    added, applied_text, base, base_arm, label, metric_text, share_text,
+};
+pub use why::{short_answer, time, why};
 
 use super::answer::{self, trust};
 use super::foreign::harmless;

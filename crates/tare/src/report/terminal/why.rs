@@ -6,9 +6,10 @@
 //! What it cannot see: the terminal; width and colour are arguments.
 
 use tare_model::dossier::{
-    Dossier, DossierApplied, DossierFinding, DossierLadder, DossierRung, DossierWhy, Span,
+    AnswerLine, Dossier, DossierApplied, DossierFinding, DossierLadder, DossierRung, DossierWhy,
+    Span,
 };
-use tare_model::{CheckResult, Status, StoppedBy, whole_place};
+use tare_model::{AnswerLabel, CheckResult, Status, StoppedBy, whole_place};
 
 use super::super::failures;
 use super::super::foreign::{NO_BREAK, harmless};
@@ -58,27 +59,7 @@ pub fn why(dossier: &Dossier, style: Style) -> String {
         out.push_str(&Paint::Bold.on(&line, style.colour));
         out.push('\n');
     }
-    paragraph(&mut out, "", &capitalised(&harmless(&why.answer)), limit);
-    if let Some(applied) = &why.applied {
-        paragraph(
-            &mut out,
-            "",
-            &capitalised(&harmless(&applied_text(applied))),
-            limit,
-        );
-    }
-    let compared = why.carried.iter().find(|line| line.starts_with(COMPARED));
-    if let Some(line) = compared {
-        paragraph(&mut out, "", &capitalised(&harmless(line)), limit);
-    }
-    if !dossier.complete && dossier.stopped_by != StoppedBy::Budget {
-        paragraph(
-            &mut out,
-            "",
-            &format!("INCOMPLETE: {}", dossier.stopped_by),
-            limit,
-        );
-    }
+    answer(&mut out, dossier, why, limit, style.colour);
     if let Some(ladder) = &dossier.ladder {
         out.push('\n');
         waterfall(&mut out, ladder, base(dossier).1, limit, style.colour);
@@ -111,14 +92,86 @@ pub fn why(dossier: &Dossier, style: Style) -> String {
     }
     differences(&mut out, dossier, &why.arm, limit);
     notes(&mut out, dossier, why, limit);
-    let failures = failures::of_answer(dossier);
-    for failure in failures::summarized(&failures) {
-        paragraph(&mut out, "not measured: ", &failure.text, limit);
-        if let Some(hint) = failure.hint {
-            paragraph(&mut out, "  hint: ", &harmless(hint), limit);
+    not_measured(&mut out, dossier, limit);
+    out
+}
+
+/// Draws the answer without its breakdown.
+pub fn short_answer(dossier: &Dossier, style: Style) -> String {
+    let limit = style.drawable().width.min(100);
+    let Some(why) = &dossier.why else {
+        return super::table(dossier, style);
+    };
+    let mut out = String::new();
+    answer(&mut out, dossier, why, limit, style.colour);
+    not_measured(&mut out, dossier, limit);
+    let more = format!("tare show {} for the breakdown", harmless(&dossier.run));
+    paragraph(&mut out, "  ", &more, limit);
+    out
+}
+
+/// The headline and what stands below it.
+fn answer(out: &mut String, dossier: &Dossier, why: &DossierWhy, limit: usize, colour: bool) {
+    for line in wrapped(&capitalised(&harmless(&why.answer)), limit) {
+        out.push_str(&Paint::Bold.on(&line, colour));
+        out.push('\n');
+    }
+    let is_told = |line: &&AnswerLine| beginning(line.label).len() == COLUMN;
+    let (told, listed): (Vec<_>, Vec<_>) = why.lines.iter().partition(is_told);
+    for lines in [told, listed] {
+        if !lines.is_empty() {
+            out.push('\n');
+        }
+        for line in lines {
+            paragraph(out, beginning(line.label), &harmless(&line.text), limit);
         }
     }
-    out
+    if let Some(applied) = &why.applied {
+        let text = capitalised(&harmless(&applied_text(applied)));
+        paragraph(out, "  ", &text, limit);
+    }
+    let compared = why.carried.iter().find(|line| line.starts_with(COMPARED));
+    if let Some(line) = compared {
+        paragraph(out, "  ", &capitalised(&harmless(line)), limit);
+    }
+    if !dossier.complete && dossier.stopped_by != StoppedBy::Budget {
+        let text = format!("INCOMPLETE: {}", dossier.stopped_by);
+        paragraph(out, "", &text, limit);
+    }
+}
+
+/// Columns before what is told of a cause.
+const COLUMN: usize = 10;
+
+/// What a line of an answer begins with.
+fn beginning(label: AnswerLabel) -> &'static str {
+    match label {
+        AnswerLabel::Cause => "  Cause   ",
+        AnswerLabel::Fix => "  Fix     ",
+        AnswerLabel::Price => "  Price   ",
+        AnswerLabel::Unexplained => "  Rest    ",
+        AnswerLabel::StartUp => "  Start   ",
+        AnswerLabel::Userland => "  Userland: ",
+        AnswerLabel::RuledOut => "  Not the cause: ",
+        AnswerLabel::Undecided => "  Not decided: ",
+        AnswerLabel::NotTested => "  Not tested: ",
+        AnswerLabel::Next => "  Next: ",
+    }
+}
+
+fn not_measured(out: &mut String, dossier: &Dossier, limit: usize) {
+    let failures = failures::of_answer(dossier);
+    for failure in failures::summarized(&failures) {
+        paragraph(out, "not measured: ", &failure.text, limit);
+        if let Some(hint) = failure.hint {
+            paragraph(out, "  hint: ", &harmless(hint), limit);
+        }
+    }
+}
+
+/// What a line of an answer is called where it has a name of its own, as in a list of terms.
+pub(in crate::report) fn label(line: &AnswerLine) -> &'static str {
+    beginning(line.label).trim().trim_end_matches(':')
 }
 
 /// How a line begins that says what a container of the user's own is compared with.
@@ -197,7 +250,10 @@ pub(in crate::report) fn metric_text(id: &str) -> String {
 fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     match letters.next() {
-        Some(first) => format!("{}{}.", first.to_uppercase(), letters.as_str()),
+        Some(first) => {
+            let stop = if text.ends_with('.') { "" } else { "." };
+            format!("{}{}{stop}", first.to_uppercase(), letters.as_str())
+        }
         None => String::new(),
     }
 }

@@ -2,12 +2,14 @@
 //!
 //! What it cannot see: suspects that nobody named.
 
+use std::collections::BTreeSet;
+
 use tare_model::arm::Suspect;
 use tare_model::dossier::{Dossier, DossierCell, DossierFinding};
-use tare_model::{ArmSpec, Status};
+use tare_model::{ArmSpec, Failure, Outcome, Status};
 
 use super::super::counterfactual;
-use super::super::own::{self as own_parts, applied};
+use super::super::own::{self as own_parts, FAILS, TriedWithout, applied};
 use super::super::readings::{Readings, span};
 use super::super::total::{Removed, Total};
 use super::{START_UP, is_of_start_up, metric, suspects};
@@ -25,6 +27,8 @@ struct Judging<'a> {
     env: &'a ArmSpec,
     has_start_up: bool,
     with_start_up: Total,
+    /// Arms without differences of the user's container.
+    without: Vec<TriedWithout>,
     /// With what they are sorted by.
     judged: Vec<(Status, f64, DossierFinding)>,
 }
@@ -111,10 +115,39 @@ impl Judging<'_> {
         );
         let mut arms = self.run.head.arms.iter();
         let missing = arms.find(|arm| arm.spec.id == spec.id && !arm.available);
-        if let Some(reason) = missing.and_then(|arm| arm.reason.as_ref()) {
+        let reason = missing.and_then(|arm| arm.reason.as_ref());
+        if let Some(reason) = reason {
             finding.tried = Some(format!("{}: not available here: {reason}", suspect.tried));
         }
+        if own::is_own(&spec.settings) {
+            let failure = match reason {
+                Some(reason) => Some(format!("it cannot be removed here: {reason}")),
+                None => self.fails(spec, &suspect.metric).then(|| FAILS.to_owned()),
+            };
+            self.without.push(TriedWithout {
+                arm: spec.id.to_string(),
+                without: spec.settings.words(own::WITHOUT),
+                status,
+                share: finding.share,
+                failure,
+            });
+        }
         self.add(status, suspect, finding);
+    }
+
+    /// Whether the command ran in an arm to an end, and never to one that counts.
+    fn fails(&self, spec: &ArmSpec, metric: &str) -> bool {
+        let ended = |outcome: &Outcome| match outcome {
+            Outcome::Completed(_) => true,
+            Outcome::Failed(failure) => matches!(
+                failure,
+                Failure::Exited { .. } | Failure::Killed { .. } | Failure::Probe(_)
+            ),
+            Outcome::Unavailable(_) => false,
+        };
+        let mut trials = self.run.trials.iter();
+        let ran = trials.any(|data| data.trial.cell.arm == spec.id && ended(&data.outcome));
+        ran && self.readings.values(spec.id.as_str(), metric).is_empty()
     }
 }
 
@@ -145,6 +178,7 @@ pub(super) fn findings(
         env,
         has_start_up,
         with_start_up: Total::default(),
+        without: Vec::new(),
         judged: Vec::new(),
     };
     judging.with_start_up = judging
@@ -152,10 +186,15 @@ pub(super) fn findings(
         .with(&judging.total(user_command::WALL));
     let study = &run.head.study;
     let mut noted: Vec<&str> = Vec::new();
+    let mut differences: BTreeSet<String> = BTreeSet::new();
     for spec in &study.arms {
         let suspects = spec.role.suspects.iter();
         for suspect in suspects.filter(|suspect| !applied::is_change(suspect)) {
-            noted.push(&suspect.cause);
+            if spec.id == env.id && suspect.cause.starts_with(own::OWN) {
+                differences.insert(suspect.cause.clone());
+            } else {
+                noted.push(&suspect.cause);
+            }
             judging.add_tried(suspect, spec);
         }
     }
@@ -171,6 +210,7 @@ pub(super) fn findings(
     }
     let asked = metric(env);
     let total = judging.total(&asked);
+    let without_parts = std::mem::take(&mut judging.without);
     let mut judged = judging.judged;
     judged.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
     let mut findings: Vec<DossierFinding> =
@@ -187,6 +227,9 @@ pub(super) fn findings(
     own_parts::sifted(&mut findings, without, |set, rest| {
         own_parts::came_back(&readings.differences(set, rest, &asked), &total)
     });
+    let of_plain = readings.differences(study.baseline.as_str(), own_parts::PLAIN, &asked);
+    let of_container = own_parts::came_back(&of_plain, &total).map(|it| it.share);
+    own_parts::settle(&mut findings, &differences, &without_parts, of_container);
     narrower_first(&mut findings, |arm| {
         other(arm).is_some_and(|spec| spec.driver == env.driver && spec.settings == env.settings)
     });

@@ -42,6 +42,8 @@ const PLAIN_LEAST: usize = 3;
 /// Blocks of a round at most, and of a proof.
 const ROUND_BLOCKS: u32 = 16;
 const PROOF_BLOCKS: u32 = 24;
+/// So often what was left undecided gets twice as many blocks.
+const REOPENED_MOST: u32 = 3;
 /// The part of the time that is planned with.
 const SAFE: f64 = 0.85;
 
@@ -98,6 +100,8 @@ pub struct Hunt {
     blocks: u32,
     /// The arms that were tried, by what they do without: what is tried again gets further blocks.
     known: BTreeMap<Vec<String>, String>,
+    /// How often what was left undecided was taken up again.
+    n_reopened: u32,
     /// The numbers in the names of arms that were used so far: an arm that is tried again leaves a gap.
     n_named: usize,
 }
@@ -184,6 +188,7 @@ impl Hunt {
             // The fewest that make an interval, and one that may be void.
             blocks: if is_plain { PLAIN_BLOCKS } else { FEWEST + 1 },
             known: BTreeMap::new(),
+            n_reopened: 0,
             n_named: 0,
         }
     }
@@ -200,7 +205,8 @@ impl Hunt {
         let asks = ask.own.as_ref().filter(|_| self.is_worthwhile)?;
         let costs = Costs::of(asks, pace).with_floor(self.floor != asks.base.id);
         let safe_ns = whole_part(left_ns as f64 * SAFE);
-        let blocks = (self.blocks << self.search.tries()).min(ROUND_BLOCKS);
+        let blocks = self.blocks << self.search.tries();
+        let blocks = blocks.min(ROUND_BLOCKS) << self.n_reopened;
         let round_ns = |number| costs.round_ns(number, blocks);
         // What is found is proved: that has its time in any case.
         let for_search_ns = safe_ns.saturating_sub(costs.proof_ns(1));
@@ -224,7 +230,15 @@ impl Hunt {
             self.to_prove = Some(Vec::new());
             let tried = tries(&sets, room);
             if tried.is_empty() {
-                return None;
+                let is_reopened = self.n_reopened < REOPENED_MOST
+                    && self.search.found().is_empty()
+                    && self.search.reopen();
+                if !is_reopened {
+                    return None;
+                }
+                self.n_reopened += 1;
+                self.to_prove = None;
+                return self.next(ask, first, pace, n_arms, left_ns);
             }
             self.prove(ask, asks, &mut arms, &tried);
             let specs = arms.into_specs();
@@ -399,7 +413,8 @@ fn floor(readings: &Readings, ask: &Ask, asks: &Asks) -> &'static str {
 /// What of the cost went in an arm.
 fn shown(readings: &Readings, ask: &Ask, (floor, arm): (&str, &str)) -> Option<Shown> {
     let whole_cost = Total::of(readings, floor, whole(ask), &ask.metric);
-    let gone = readings.differences(arm, whole(ask), &ask.metric);
+    let raw = readings.differences(arm, whole(ask), &ask.metric);
+    let gone = whole_cost.oriented(&raw);
     let removed = plain(&joint(&gone, whole_cost.differences(), |gone, _| gone));
     let total = plain(&joint(whole_cost.differences(), &gone, |total, _| total));
     if removed.len() < FEWEST as usize && removed.len() >= PLAIN_LEAST {
@@ -411,7 +426,7 @@ fn shown(readings: &Readings, ask: &Ask, (floor, arm): (&str, &str)) -> Option<S
             high: removed.iter().copied().fold(f64::NEG_INFINITY, f64::max) / total,
         });
     }
-    came_back(&gone, &whole_cost)
+    came_back(&raw, &whole_cost)
 }
 
 fn tried(ask: &Ask, asks: &Asks, without: &[String]) -> Tried {

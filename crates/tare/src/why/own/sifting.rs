@@ -11,7 +11,7 @@ use tare_model::dossier::DossierFinding;
 use super::super::counterfactual::MOST;
 use super::super::search::Shown;
 use super::members::{Fate, Rest, fate, sorted, without_one};
-use super::{Asks, CLAIM, ONE_OF, PROOF, RUNNING, SEVERAL, TRY};
+use super::{Asks, CLAIM, ONE_OF, PROOF, RUNNING, SEVERAL, TOGETHER, TRY};
 use crate::env::own::{Difference, OWN};
 
 /// The switch that takes others with it: a container on the host's network has neither a network, nor published
@@ -198,7 +198,7 @@ fn take_sets_apart(
 /// Words for a set of which every member is needed.
 fn as_one(finding: &mut DossierFinding) {
     if let Some(what) = finding.claim.strip_prefix(ONE_OF) {
-        finding.claim = format!("{what}, only together,{CLAIM}");
+        finding.claim = format!("{what}{TOGETHER}{CLAIM}");
     }
     finding
         .evidence

@@ -320,9 +320,9 @@ pub(super) fn split(text: &str) -> (String, Option<String>) {
 fn of_variables(pair: Pair<'_>) -> Vec<Part> {
     let mut all: BTreeMap<String, Option<String>> =
         pair.image_env.iter().map(|text| split(text)).collect();
-    let images: Vec<String> = all.keys().cloned().collect();
+    let images = all.clone();
     let given = variables(pair.body.get("Env"));
-    all.extend(given);
+    all.extend(given.clone());
     let command = [command_text(pair.body)];
     let mut parts = Vec::new();
     for name in all
@@ -330,7 +330,9 @@ fn of_variables(pair: Pair<'_>) -> Vec<Part> {
         .filter_map(|(name, value)| value.and(Some(name)))
     {
         let shown = printable(&name);
-        let unset = images.contains(&name).then(|| {
+        let is_other = given.contains_key(&name) && given.get(&name) != images.get(&name);
+        let is_place = own::fields::whose(&name) == own::fields::Whose::Places;
+        let unset = (images.contains_key(&name) && !(is_place && is_other)).then(|| {
             format!(
                 "take `ENV {shown}` out of the image, or unset `{shown}` before the program starts"
             )
@@ -522,7 +524,8 @@ fn take_away(body: &mut Value, pair: Pair<'_>, switch: &Switch) {
             let has_one = pair.image_env.iter().any(|text| split(text).0 == *name);
             let mut list = body["Env"].as_array().cloned().unwrap_or_default();
             list.retain(|text| text.as_str().is_none_or(|text| split(text).0 != *name));
-            if has_one {
+            // Of a place the image's own text comes back.
+            if has_one && own::fields::whose(name) != own::fields::Whose::Places {
                 // Engines take a name without a text as a wish not to have the image's.
                 list.push(Value::String(name.clone()));
             }

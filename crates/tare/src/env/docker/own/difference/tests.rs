@@ -194,3 +194,28 @@ fn what_may_be_missing_is_passed_over_but_not_all_of_it() {
     );
     assert!(without(pair, &names(&["shm-size"])).is_err());
 }
+
+#[test]
+fn places_differ_only_where_the_line_gives_another_text() {
+    let plain = json!({"HostConfig": {}});
+    let image_env = ["PATH=/bin".to_owned(), "PYTHONPATH=/lib".to_owned()];
+    let env = [
+        "PATH=/slow:/bin",
+        "PYTHONPATH=/lib",
+        "LD_LIBRARY_PATH=/slow",
+    ];
+    let body = json!({"Env": env, "HostConfig": {}});
+    let pair = pair(&body, &plain, &image_env);
+    let parts = parts(pair);
+    let ids: Vec<&str> = ids(&parts)
+        .into_iter()
+        .filter(|id| id.starts_with("env."))
+        .collect();
+    assert_eq!(ids, ["env.LD_LIBRARY_PATH", "env.PATH"]);
+    // The image's own text comes back, rather than none.
+    let less = without(pair, &["env.PATH".to_owned()]).unwrap();
+    assert_eq!(
+        less["Env"],
+        json!(["PYTHONPATH=/lib", "LD_LIBRARY_PATH=/slow"])
+    );
+}

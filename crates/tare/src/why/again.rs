@@ -1,0 +1,104 @@
+//! What was tried and is not decided gets further blocks, as long as the budget holds them.
+
+use tare_model::dossier::Dossier;
+use tare_model::{ArmSpec, Status, Study};
+
+use super::pace::Pace;
+use super::studies::{SAFE, base_arms, start_up};
+use super::{Ask, FEWEST, First};
+use crate::analyze::RunData;
+
+/// The arms that were tried for this metric and decided nothing, the likeliest first: none where a cause is confirmed.
+pub fn undecided(run: &RunData, dossier: &Dossier) -> Vec<ArmSpec> {
+    /// So many get more blocks at once.
+    const MOST: usize = 4;
+    let findings = &dossier.findings;
+    if findings.iter().any(|it| it.status == Status::Confirmed) {
+        return Vec::new();
+    }
+    let open = findings.iter().filter(|it| it.status == Status::Undecided);
+    let mut arms: Vec<ArmSpec> = open
+        .filter_map(|it| {
+            let mut arms = run.head.study.arms.iter();
+            let is_its = |arm: &&ArmSpec| {
+                let mut suspects = arm.role.suspects.iter();
+                Some(arm.id.as_str()) == it.arm.as_deref()
+                    && suspects.any(|suspect| suspect.cause == it.cause)
+            };
+            arms.find(is_its).cloned()
+        })
+        .filter(|arm| !arm.required)
+        .collect();
+    arms.dedup_by(|a, b| a.id == b.id);
+    arms.truncate(MOST);
+    arms
+}
+
+/// More blocks of arms that were tried and are not decided. `None` where there are none, or six blocks do not fit.
+pub fn study(
+    ask: &Ask,
+    first: &First,
+    pace: Pace,
+    arms: Vec<ArmSpec>,
+    (left_ns, blocks): (u64, u32),
+) -> Option<Study> {
+    let n_arms = arms.len() as u64;
+    let slower_ns = pace.env_ns.max(pace.host_ns);
+    let with_start_up = arms.iter().any(has_start_up);
+    let lives_ns = if with_start_up {
+        (n_arms + 1) * pace.life_ns
+    } else {
+        0
+    };
+    let block_ns = pace.host_ns + pace.env_ns + n_arms * slower_ns + lives_ns;
+    let needed_ns = (n_arms + 1) * pace.life_ns + u64::from(FEWEST) * block_ns;
+    if n_arms == 0 || needed_ns as f64 > left_ns as f64 * SAFE {
+        return None;
+    }
+    let mut specs = base_arms(ask, first, false);
+    // What the sides note of their steps stays as it was.
+    let known = |arm: &ArmSpec| specs.iter().any(|it| it.id == arm.id);
+    let more: Vec<ArmSpec> = arms.into_iter().filter(|arm| !known(arm)).collect();
+    specs.extend(more);
+    let mut study = ask.study("what is not decided, once more", specs, first);
+    if with_start_up {
+        study.workloads.push(start_up());
+    }
+    study.blocks_max = blocks;
+    pace.plan_launches(ask, &mut study, left_ns);
+    study.budget_ns = Some(left_ns);
+    Some(study)
+}
+
+/// Whether an arm tries a suspect of starting it.
+fn has_start_up(arm: &ArmSpec) -> bool {
+    let mut suspects = arm.role.suspects.iter();
+    suspects.any(|it| it.metric.starts_with("start-up"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::studies::tests::{SECOND, ask, first};
+    use super::*;
+    use tare_model::{ArmId, Params};
+
+    #[test]
+    fn open_arms_get_more_blocks_only_where_six_fit() {
+        let ask = ask("docker", Params::new());
+        let first = first(SECOND);
+        let pace = Pace {
+            host_ns: SECOND,
+            env_ns: SECOND,
+            life_ns: SECOND,
+        };
+        let arm = ArmSpec::new(ArmId::new("off-3").unwrap(), "docker", Params::new());
+        let of =
+            |arms: &[ArmSpec], left_ns| study(&ask, &first, pace, arms.to_vec(), (left_ns, 24));
+        let found = of(&[arm.clone()], 60 * SECOND).unwrap();
+        assert!(found.arms.iter().any(|it| it.id == arm.id));
+        assert_eq!(found.blocks_max, 24);
+        // Two starts and six blocks of three take twenty seconds, and there is some reserve.
+        assert_eq!(of(&[arm], 20 * SECOND), None);
+        assert_eq!(of(&[], 60 * SECOND), None);
+    }
+}
