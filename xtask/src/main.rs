@@ -16,6 +16,7 @@ mod contracts;
 mod deny;
 mod dist;
 mod fuzz;
+mod gate;
 mod ladder;
 mod notes;
 mod planted;
@@ -51,6 +52,7 @@ const COMMANDS: &[Command] = &tare_model::rows! {
     ("bench", "what SPECIFICATION.md promises, measured beside the tools of the field", bench::main),
     ("fuzz", "a long search for output that a decoder cannot take; `--seconds N`, one workload", fuzz::main),
     ("aa", "live comparisons of the host with itself and of a container with its clone; `-n N` of them", aa::main),
+    ("gate", "how often `tare gate` is red for nothing, and which planted slowdowns it finds; `-n N --budget T`", gate::main),
     ("slower", "how often work that is a little longer in one arm is found out; `--percent P --budget T -n N`", slower::main),
     (
         "resolution",

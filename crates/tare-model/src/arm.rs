@@ -37,6 +37,8 @@ pub struct ArmSpec {
 /// What an arm changes of the commands that are run in it. Other probes stay as they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommandChange {
+    /// What is run in place of the command; empty where it is the command itself.
+    pub argv: Vec<String>,
     /// Words before the command.
     pub prefix: Vec<String>,
     /// Variables of the command, in addition.
@@ -154,6 +156,7 @@ impl ArmSpec {
             }
         };
         let CommandChange {
+            argv: instead,
             prefix,
             variables,
             stdout,
@@ -164,6 +167,7 @@ impl ArmSpec {
         } = &self.change;
         let json = |suspect| serde_json::to_string(suspect).expect("texts and numbers are JSON");
         let assigned = |(name, text): (&String, &String)| format!("{name}={text}");
+        put("instead", listed(instead.iter().cloned()));
         put("prefix", listed(prefix.iter().cloned()));
         put("variables", listed(variables.iter().map(assigned)));
         put(
@@ -244,6 +248,7 @@ impl TryFrom<Stored> for ArmSpec {
         } = stored;
         let mut taken = |name: &str| settings.0.remove(&format!("{COMMAND}{name}"));
         let change = CommandChange {
+            argv: texts(taken("instead")),
             prefix: texts(taken("prefix")),
             variables: texts(taken("variables"))
                 .iter()
@@ -357,6 +362,9 @@ impl CommandChange {
     /// The command as it is run in the arm.
     #[must_use]
     pub fn changed(&self, mut command: CommandCall) -> CommandCall {
+        if !self.argv.is_empty() {
+            command.argv.clone_from(&self.argv);
+        }
         let left_out = self.left_out.min(command.argv.len().saturating_sub(1));
         command.argv.splice(..left_out, self.prefix.iter().cloned());
         command.variables.extend(self.variables.clone());
@@ -383,6 +391,7 @@ mod tests {
             Params::new().with("cpus", 0.5),
         );
         spec.change = CommandChange {
+            argv: Vec::new(),
             prefix: ["nice", "-n", "5"].map(str::to_owned).to_vec(),
             variables: BTreeMap::from([("B".to_owned(), "x=y".to_owned())]),
             stdout: Some(Stdout::Console),
@@ -411,6 +420,16 @@ mod tests {
         );
         assert_eq!(serde_json::to_string(&spec).unwrap(), plain);
         assert!(serde_json::from_str::<ArmSpec>(&stored.replace("a.b", "\\\\")).is_err());
+    }
+
+    #[test]
+    fn other_command_is_stored_and_replaces_the_whole_one() {
+        let mut spec = ArmSpec::new(ArmId::new("b").unwrap(), "host", Params::new());
+        spec.change.argv = ["zstd", "-3"].map(str::to_owned).to_vec();
+        let stored = serde_json::to_string(&spec).unwrap();
+        assert_eq!(serde_json::from_str::<ArmSpec>(&stored).unwrap(), spec);
+        let call = spec.change.changed(CommandCall::new("gzip", ["-6", "big"]));
+        assert_eq!(call.argv, ["zstd", "-3"]);
     }
 
     #[test]

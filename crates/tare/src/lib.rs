@@ -9,6 +9,7 @@
 pub mod analyze;
 pub mod cause;
 pub mod cli;
+pub mod compare;
 pub mod config;
 pub mod cx;
 pub mod env;

@@ -119,7 +119,7 @@ impl Bundle {
             return Ok(bundle);
         }
         Err(Failed::new(
-            Exit::Finding,
+            Exit::Failure,
             format!(
                 "`{}` is not as its checksums say: {}",
                 path.display(),
@@ -166,7 +166,7 @@ impl Bundle {
         let how = differences.into_iter().next();
         let how = how.unwrap_or_else(|| "it is not written as Tare writes it".to_owned());
         Err(Failed::new(
-            Exit::Finding,
+            Exit::Failure,
             format!("`{STUDY}` in the bundle is not the study of its raw output: {how}"),
         )
         .hint("a bundle that was changed proves nothing, and is not run")
@@ -303,7 +303,7 @@ impl Replay {
         let shown: Vec<String> = differences.iter().take(10).cloned().collect();
         output::text(&format!("{}\n", shown.join("\n")))?;
         Err(Failed::new(
-            Exit::Finding,
+            Exit::Failure,
             format!(
                 "{} of {n} numbers and texts are not what the bundle says",
                 differences.len()

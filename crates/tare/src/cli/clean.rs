@@ -96,7 +96,7 @@ fn sweep(session: &Session, state: &Path, dead: &[RunId]) -> Result<Exit, Failed
     }
     if !problems.is_empty() {
         return Err(Failed::new(
-            Exit::Finding,
+            Exit::Failure,
             format!(
                 "something could not be removed:\n{}",
                 output::printable(&problems.join("\n"))

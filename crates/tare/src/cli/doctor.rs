@@ -200,14 +200,14 @@ fn noise(cx: &Context<'_>) -> Result<(Noise, Facts), Failed> {
     let measured = measure(instance.channel(), &workdir);
     let stopped = instance.stop(cx);
     let measured = measured?;
-    stopped.map_err(|error| Failed::new(Exit::Finding, error))?;
+    stopped.map_err(|error| Failed::new(Exit::Failure, error))?;
     Ok(measured)
 }
 
 fn measure(channel: &mut dyn Channel, workdir: &str) -> Result<(Noise, Facts), Failed> {
     let failed = |what: String| {
         Failed::new(
-            Exit::Finding,
+            Exit::Failure,
             format!("the noise of this machine could not be measured: {what}"),
         )
     };

@@ -237,7 +237,7 @@ fn studies_json() -> Result<serde_json::Value, Failed> {
     let mut list = Vec::with_capacity(studies.len());
     for study in &studies {
         let mut value =
-            serde_json::to_value(study).map_err(|error| Failed::new(Exit::Finding, error))?;
+            serde_json::to_value(study).map_err(|error| Failed::new(Exit::Failure, error))?;
         value["expected_ns"] = plan::expected_ns(study).into();
         list.push(value);
     }

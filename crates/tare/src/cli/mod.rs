@@ -15,12 +15,15 @@ mod own;
 mod again;
 mod bundle;
 mod clean;
+mod compare;
 mod compared;
 mod completions;
 mod doctor;
 #[cfg(test)]
 mod documented;
 mod dry_run;
+mod gate;
+mod history;
 mod home;
 mod kept_readings;
 mod list;
@@ -38,19 +41,25 @@ mod show;
 mod trusted;
 mod why;
 
-/// Exit codes, as others' scripts rely on them.
+/// Exit statuses of every command: a contract for scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Done.
+    /// Done, and nothing is proven slower.
     Done = 0,
-    /// A finding at or above the wanted level; also any failure that is none of the others.
-    Finding = 1,
+    /// `tare gate`: something is proven slower. Nothing else ever ends with this status.
+    Slower = 1,
     /// Wrong usage or a wrong study.
     Usage = 2,
     /// An environment that was asked for by name could not be started.
     Environment = 3,
     /// Interrupted; what was measured is stored.
     Interrupted = 4,
+    /// Any other failure.
+    Failure = 5,
+    /// `tare gate --fail-on slower-or-open`: something is inconclusive.
+    Open = 6,
+    /// `tare gate --bisect`: git is to skip this commit.
+    Skip = 125,
 }
 
 /// Why a command ended without doing its work.
@@ -119,7 +128,7 @@ impl From<std::io::Error> for Failed {
     fn from(error: std::io::Error) -> Self {
         Self {
             is_closed_pipe: error.kind() == std::io::ErrorKind::BrokenPipe,
-            ..Self::new(Exit::Finding, format!("cannot write the output: {error}"))
+            ..Self::new(Exit::Failure, format!("cannot write the output: {error}"))
         }
     }
 }
@@ -129,7 +138,7 @@ impl From<crate::cx::files::FileError> for Failed {
         let advice = error.advice();
         Self {
             is_closed_pipe: error.source.kind() == std::io::ErrorKind::BrokenPipe,
-            ..Self::new(Exit::Finding, error).advised(advice)
+            ..Self::new(Exit::Failure, error).advised(advice)
         }
     }
 }
@@ -154,6 +163,12 @@ enum Command {
     Run(run::Run),
     /// Which mechanism makes a command of yours cost more in an environment, proved by switching it off.
     Why(why::Why),
+    /// Which of two or more commands, environments or revisions is faster.
+    Compare(Box<compare::Compare>),
+    /// Compare, and exit with status 1 if something is proven slower.
+    Gate(Box<gate::Gate>),
+    /// Where a metric changed over the stored comparisons.
+    History(history::History),
     /// What there is: environments, workloads, studies.
     List(list::List),
     /// What is available here, what is missing and how to get it, and how noisy it is.
@@ -198,6 +213,9 @@ pub fn main() -> ExitCode {
     let result = match cli.command {
         Command::Run(command) => command.execute(&place),
         Command::Why(command) => command.execute(&place),
+        Command::Compare(command) => command.execute(&place),
+        Command::Gate(command) => command.execute(&place),
+        Command::History(command) => command.execute(&place),
         Command::List(command) => command.execute(),
         Command::Doctor(command) => command.execute(&place),
         Command::Runs(command) => command.execute(&place),
@@ -234,7 +252,7 @@ impl From<Trouble> for Failed {
             | Trouble::OddPath { .. } => Exit::Usage,
             Trouble::Environment { .. } | Trouble::NotRemoved { .. } => Exit::Environment,
             Trouble::Cancelled => Exit::Interrupted,
-            _ => Exit::Finding,
+            _ => Exit::Failure,
         };
         Self {
             may_have_left: trouble.may_have_left(),

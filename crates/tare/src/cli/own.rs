@@ -279,13 +279,13 @@ fn alone(trouble: Trouble, own: &Own) -> Failed {
                 "it writes to a volume or folder of yours, which is shown read-only: `--share-writable` lets it, and every run of it then changes what is there".to_owned()
             });
             Failed::new(
-                Exit::Finding,
+                Exit::Failure,
                 format!("the command fails in a copy of the container: it {how}{said}"),
             )
             .maybe(hint.or_else(|| reach::networks_hint(own)).or_else(|| trouble.hint()))
         }
         Trouble::TooLong { limit_s, .. } => Failed::new(
-            Exit::Finding,
+            Exit::Failure,
             format!("the command in the container did not end within {limit_s} s: a service that never ends has no time to compare"),
         )
         .hint("name what it is to do: `tare why --like CONTAINER -- CMD`, or a command behind the image"),

@@ -8,6 +8,7 @@ use super::kept_readings::KeptReadings;
 use super::{Exit, Failed};
 use crate::analyze::{self, Analysis, ArmData, RunData, RunHead, Series, TrialData, TrialRef};
 use crate::cause::Suspected;
+use crate::compare;
 use crate::store::{Remark, SessionRecord, Store, StoreError, StoredRun, TrialRecord};
 use crate::why::{self, proof};
 use crate::workload;
@@ -18,7 +19,7 @@ impl From<StoreError> for Failed {
             StoreError::NoSuchRun { .. } | StoreError::Ambiguous { .. } | StoreError::Empty(_) => {
                 Exit::Usage
             }
-            _ => Exit::Finding,
+            _ => Exit::Failure,
         };
         Self::new(exit, &error).maybe(error.hint())
     }
@@ -64,6 +65,9 @@ fn concluded(store: &Store, stored: StoredRun) -> Result<Dossier, Failed> {
     let run = stored.id.clone();
     if stored.study.id == why::STUDY {
         return Ok(why::conclude(&answered(store, &run)?));
+    }
+    if stored.study.id == compare::STUDY {
+        return Ok(analyze::analyze(&answered(store, &run)?, &workload::find));
     }
     let (mut dossier, _) = measured(store, stored)?;
     for proof in store.runs_of(proof::STUDY)?.into_iter().rev() {
@@ -193,8 +197,8 @@ pub(super) fn measured_by(
     }))
 }
 
-/// A stored run of `tare why` with those that came before it in the same answer, as one; one that is no longer
-/// stored is left out.
+/// A stored run of `tare why` or `tare compare` with those that came before it in the same answer, as one; one that is no
+/// longer stored is left out.
 pub(super) fn answered(store: &Store, run: &RunId) -> Result<RunData, Failed> {
     let last = run_data(store.run(run)?);
     let mut earlier: Vec<RunData> = Vec::new();

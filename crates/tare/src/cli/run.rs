@@ -109,7 +109,7 @@ impl From<RunError> for Failed {
             | RunError::Param { .. }
             | RunError::DifferentTools { .. }
             | RunError::Complete { .. } => Exit::Usage,
-            _ => Exit::Finding,
+            _ => Exit::Failure,
         };
         Self {
             may_have_left: error.may_have_left(),

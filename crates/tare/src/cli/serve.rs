@@ -47,7 +47,7 @@ impl Serve {
         };
         let failed = |error| {
             Failed::new(
-                Exit::Finding,
+                Exit::Failure,
                 format!("cannot hear on port {} of the loopback: {error}", self.port),
             )
             .hint("`--port 0` takes one that is free")

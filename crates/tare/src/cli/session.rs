@@ -36,10 +36,10 @@ impl From<OwnerError> for Failed {
         match &error {
             OwnerError::NotTares(_) => Self::new(Exit::Usage, error)
                 .hint("move it away, or set TARE_HOME to another folder"),
-            OwnerError::Busy(_) => Self::new(Exit::Finding, error),
+            OwnerError::Busy(_) => Self::new(Exit::Failure, error),
             OwnerError::File(file) => {
                 let advice = file.advice();
-                Self::new(Exit::Finding, error).advised(advice)
+                Self::new(Exit::Failure, error).advised(advice)
             }
         }
     }
@@ -108,6 +108,11 @@ impl Session {
     /// Notes that the run that is about to begin is this user's own, so that it can be gone on with.
     pub(super) fn note(&self, plan: &Plan) -> Result<(), FileError> {
         begun::note(self.owner.state(), self.run(), plan.sha256())
+    }
+
+    /// The wish to stop.
+    pub(super) fn cancel(&self) -> &Cancel {
+        &self.cancel
     }
 
     /// The time, as the engine counts it.
@@ -186,7 +191,7 @@ fn no_agent(error: AgentError) -> Failed {
     match error {
         // The disk is at fault, and not the file that was named.
         AgentError::File(error) if error.advice().is_some() => error.into(),
-        AgentError::Missing { .. } => Failed::new(Exit::Finding, error)
+        AgentError::Missing { .. } => Failed::new(Exit::Failure, error)
             .hint("build one file with everything inside: `cargo xtask dist`"),
         AgentError::Foreign { .. } | AgentError::File(_) => Failed::new(Exit::Usage, error)
             .hint("without `--agent` the one inside this program is used"),
@@ -207,12 +212,12 @@ fn new_run(clock: &SystemClock) -> RunId {
 pub(super) fn host_instance(cx: &Context<'_>) -> Result<Box<dyn Instance>, Failed> {
     let failed = |error: &dyn std::fmt::Display| {
         Failed::new(
-            Exit::Finding,
+            Exit::Failure,
             format!("the agent does not run on this machine: {error}"),
         )
     };
     let driver = env::find("host")
-        .ok_or_else(|| Failed::new(Exit::Finding, "this program has no `host` environment"))?;
+        .ok_or_else(|| Failed::new(Exit::Failure, "this program has no `host` environment"))?;
     let arm = ArmId::new("doctor").expect("the constant is a name");
     let mut environment = driver
         .configure(arm, &Params::new())

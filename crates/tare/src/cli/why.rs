@@ -390,6 +390,7 @@ impl Why {
             has_own_image: settings.value("image").is_some(),
             shows_private: self.show_private,
             empty,
+            directory: None,
         };
         match stdin::read()? {
             Input::None => {}
@@ -598,7 +599,7 @@ fn too_long(ask: &Ask, first: &First) -> Failed {
     let (host, inside) = (first.host.wall_ns as f64, first.env.wall_ns as f64);
     let needed_s = 6.0 * (host + inside) / 1e9 * 1.3 + 20.0;
     Failed::new(
-        Exit::Finding,
+        Exit::Failure,
         format!(
             "the command takes {} {} and took {} in `{}`, once: {:.2} times as much, without an interval; six blocks of both do not fit into the budget",
             report::terminal::time(host),

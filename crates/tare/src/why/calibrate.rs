@@ -20,11 +20,12 @@ use tare_model::{counter, fact};
 use super::observed::{First, Inside, Observed};
 use super::studies::CHATTY_BYTES;
 use super::trouble::{absent, failed, how, meaning, said};
-use super::{Ask, Trouble, carry, proxied};
+use super::{Ask, HOST, Trouble, carry, proxied};
 use crate::cause::switch::target;
 use crate::cx::{CONTROL_LIMIT, Context, Event};
 use crate::env::question::{self, NoAnswer};
 use crate::env::{self, Availability, Channel, EnvError, Instance, StartMode, Wanted};
+use crate::report::command_line;
 use crate::workload::{stoppable, user_command};
 
 /// How long after a worker's limit its agent may still say so.
@@ -106,6 +107,56 @@ pub fn look(
         cut_ns: None,
         in_slices,
     })
+}
+
+/// Looks at one of several commands that are compared, in its environment: how it ran, and how it can be cut. What its
+/// first run took is given to `first_run` as soon as it is known.
+///
+/// # Errors
+/// Why it cannot be measured, with what helps.
+pub fn look_at_side(
+    cx: &Context<'_>,
+    ask: &Ask,
+    warm_ups: u32,
+    first_run: &dyn Fn(u64),
+) -> Result<(Observed, Result<InSlices, String>), Trouble> {
+    let call = CommandCall {
+        observe: true,
+        ..ask.call.clone()
+    };
+    let limit = Duration::from_nanos((ask.budget_ns / 2).max(5_000_000_000));
+    let ((mut look, in_slices), facts, _) = at(cx, ask, &ask.driver, &ask.settings, |instance| {
+        let mut tried = Tried::new(cx, ask, instance, limit);
+        for _ in 0..warm_ups {
+            tried.reported(&ask.driver, &ask.call)?;
+        }
+        let (report, counters) = tried.reported(&ask.driver, &call)?;
+        let exit = report.exit;
+        if !(exit.is_success() || stoppable::is_tolerated(&report)) {
+            return Err(Trouble::FailsAtSide {
+                command: command_line(&ask.command),
+                how: how(exit),
+                said: said(&report),
+                hint: meaning(&report, false),
+            });
+        }
+        check_pick(ask, "of the command", &report)?;
+        first_run(report.wall_ns);
+        let look = Observed {
+            wall_ns: report.wall_ns,
+            report,
+            counters,
+            facts: Facts::new(),
+        };
+        let in_slices = if ask.driver == HOST {
+            tried.stopped_on_host(&look)?
+        } else {
+            inside_slices(ask, &look)
+        };
+        Ok(((look, in_slices), Vec::new()))
+    })?;
+    look.facts = facts;
+    Ok((look, in_slices))
 }
 
 /// How it can be cut inside.

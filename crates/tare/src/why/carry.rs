@@ -53,6 +53,8 @@ pub struct Wish {
     pub shows_private: bool,
     /// A folder with nothing in it, which covers private ones.
     pub empty: PathBuf,
+    /// Where it is started, if not in the working directory.
+    pub directory: Option<String>,
 }
 
 /// A command, ready to be run anywhere.
@@ -78,7 +80,10 @@ pub fn carried(wish: &Wish) -> Result<Carried, Trouble> {
     let Some(name) = wish.argv.first().filter(|name| !name.is_empty()) else {
         return Err(Trouble::Nothing);
     };
-    let directory = vars::directory().ok_or(Trouble::NoDirectory)?;
+    let directory = match &wish.directory {
+        Some(directory) => directory.clone(),
+        None => vars::directory().ok_or(Trouble::NoDirectory)?,
+    };
     let mut carried = Carried::default();
     let mut shown = Shown::default();
     let path = vars::text("PATH").unwrap_or_default();

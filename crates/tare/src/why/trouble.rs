@@ -64,6 +64,18 @@ pub enum Trouble {
         /// What that usually means.
         hint: Option<String>,
     },
+    /// One of the commands that are compared fails.
+    #[error("`{command}` {how}{said}")]
+    FailsAtSide {
+        /// The command, escaped.
+        command: String,
+        /// How it ended.
+        how: String,
+        /// What it said, escaped.
+        said: String,
+        /// What that usually means.
+        hint: Option<String>,
+    },
     /// It works once and fails the second time.
     #[error("the command works once and fails when it is run again: it {how}{said}")]
     FailsAgain {
@@ -189,6 +201,7 @@ impl Trouble {
             }
             Self::NothingPicked { .. } => "the first group `(…)` of the last match is the number; try it with `COMMAND | grep -E 'PATTERN'`".to_owned(),
             Self::FailsOnHost { hint, .. } | Self::FailsInside { hint, .. } => return hint.clone(),
+            Self::FailsAtSide { hint, .. } => hint.clone().unwrap_or_else(|| "`--ignore-failure` measures a command whose exit status is not 0".to_owned()),
             Self::Left { first, left } => return left.hint().or_else(|| first.hint()),
             Self::NotRemoved { source, .. } => {
                 return source.hint().or_else(|| Some("`tare clean` tries again".to_owned()));

@@ -49,6 +49,7 @@ pub mod blas_matrices;
 pub mod blas_together;
 pub mod command;
 pub mod command_output;
+pub mod compared_command;
 pub mod copy_up;
 pub mod declared;
 pub mod disk_random;
@@ -98,6 +99,7 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &chase::ENTRY,
     &clock::ENTRY,
     &command::AnyCommand,
+    &compared_command::ComparedCommand,
     &copy_up::ENTRY,
     &date::ENTRY,
     &des::ENTRY,

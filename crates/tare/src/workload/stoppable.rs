@@ -131,7 +131,8 @@ fn worked_ns(report: &CommandReport) -> f64 {
     used.filter_map(|name| report.usage.get(*name)).sum()
 }
 
-fn is_tolerated(report: &CommandReport) -> bool {
+/// Whether it ended in a way that its call tolerates.
+pub fn is_tolerated(report: &CommandReport) -> bool {
     matches!(report.exit, tare_model::outcome::Exit::Code(code) if report.tolerated.contains(&code))
 }
 

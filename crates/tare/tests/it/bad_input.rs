@@ -291,7 +291,7 @@ fn a_store_that_is_none_is_refused_and_stays_as_it_is() {
     for name in ["folder", "letter", "other.sqlite", "letter/below"] {
         let before = std::fs::read(product.folder().join(name)).ok();
         for command in ["runs", "show", "run"] {
-            let ended = product.run([command, "--store", name]).expect(1);
+            let ended = product.run([command, "--store", name]).expect(5);
             assert!(ended.stderr.contains(name), "{ended}");
             assert!(ended.hint().contains("--store"), "{ended}");
         }
@@ -314,7 +314,7 @@ fn a_store_of_a_newer_tare_is_refused_with_a_hint_and_stays_as_it_is() {
     let own = product.stored("PRAGMA user_version")[0].parse().unwrap();
     set(999);
     for command in ["runs", "show", "run"] {
-        let ended = product.run([command]).expect(1);
+        let ended = product.run([command]).expect(5);
         ended.complains("format 999");
         assert!(ended.hint().contains("newer Tare"), "{ended}");
     }
@@ -329,7 +329,7 @@ fn a_second_run_on_one_store_is_refused_and_the_first_is_not_harmed() {
     let arguments = words("run --env host --workload getppid --blocks 40");
     let mut first = Product::start(product.command(arguments));
     product.wait_for_trials(&mut first, 2);
-    let second = product.run(arguments).expect(1);
+    let second = product.run(arguments).expect(5);
     second.complains("another run is using the store");
     assert!(
         second.stderr.contains(&first.child.id().to_string()),
@@ -382,7 +382,7 @@ exit $code"#;
     let mut command = with_own_mounts(script, &[], &inner);
     command.env("DISK", &disk).env("OUT", &out);
     product.set_variables(&mut command);
-    let ended = product.finish(command).expect(1);
+    let ended = product.finish(command).expect(5);
     ended.complains("no space left");
     ended.complains("trials are stored");
     assert!(ended.hint().contains("--resume"), "{ended}");

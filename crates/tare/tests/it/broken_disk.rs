@@ -39,7 +39,7 @@ fn assert_kept(store: &Path) -> usize {
 /// The run ended early, said where and what to do, and did not lose what it had.
 #[track_caller]
 fn assert_ended_well(product: &Product, ended: &Ended, store: &Path, words: &str) {
-    assert!(matches!(ended.code, Some(1 | 2)), "{ended}");
+    assert!(matches!(ended.code, Some(5 | 2)), "{ended}");
     assert!(!ended.stderr.contains("panicked"), "{ended}");
     assert!(ended.stderr.contains("store.sqlite"), "{ended}");
     assert!(ended.stderr.contains(words), "{ended}");
@@ -113,7 +113,7 @@ fn a_store_on_a_disk_that_cannot_be_written_to_is_refused_before_anything_is_sta
     } {
         let inner = product.command(arguments);
         let ended = needed!(with_mounts(&product, script, &inner));
-        let ended = ended.expect(1);
+        let ended = ended.expect(5);
         assert!(ended.stderr.contains(".sqlite"), "{ended}");
         assert!(ended.stderr.to_lowercase().contains("read-only"), "{ended}");
         assert!(ended.hint().contains("--store"), "{ended}");

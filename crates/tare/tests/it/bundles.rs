@@ -30,7 +30,7 @@ fn a_bundle_is_replayed_elsewhere_bit_for_bit_and_a_changed_one_is_refused() {
     let at = find(&bundle, b"\"wall_s\": ").unwrap() + 10;
     let mut changed = bundle.clone();
     changed[at] = if changed[at] == b'9' { b'8' } else { b'9' };
-    let ended = replay("changed.tar", &changed).expect(1);
+    let ended = replay("changed.tar", &changed).expect(5);
     assert!(ended.stderr.contains("dossier.json"), "{ended}");
     let (old, new) = (
         sum_of("dossier.json", &bundle),
@@ -38,7 +38,7 @@ fn a_bundle_is_replayed_elsewhere_bit_for_bit_and_a_changed_one_is_refused() {
     );
     let sums = find(&changed, old.as_bytes()).unwrap();
     changed[sums..sums + old.len()].copy_from_slice(new.as_bytes());
-    let ended = replay("forged.tar", &changed).expect(1);
+    let ended = replay("forged.tar", &changed).expect(5);
     assert!(ended.stdout.contains("/cost/wall_s"), "{ended}");
 
     // Of a version that is not known here.
@@ -121,7 +121,7 @@ fn a_bundle_is_measured_again_and_its_costs_stand_beside_those_found_here() {
         &["run", "--again", "forged.tar", "--trust"],
         &["replay", "forged.tar"],
     ] {
-        let refused = product.run(arguments).expect(1);
+        let refused = product.run(arguments).expect(5);
         assert!(refused.stderr.contains("`study.json`"), "{refused}");
         assert!(refused.stderr.contains("integer"), "{refused}");
     }
@@ -149,7 +149,7 @@ fn what_lies_beside_the_raw_output_follows_from_it_too() {
         ("README.txt", "for a browser", "run it: sh -c"),
     ] {
         product.file("changed.tar", forged(&bundle, name, old, new));
-        let ended = product.run(["replay", "changed.tar"]).expect(1);
+        let ended = product.run(["replay", "changed.tar"]).expect(5);
         assert!(ended.stdout.contains(name), "{ended}");
     }
     // Whatever another version makes of it: then that is not checked, and said.

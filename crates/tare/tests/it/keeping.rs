@@ -94,7 +94,7 @@ fn what_is_mounted_in_a_dead_runs_folder_survives_its_removal() {
     if ended.code == Some(99) {
         return skip("root", &format!("nothing can be mounted here: {ended}"));
     }
-    let ended = ended.expect(1);
+    let ended = ended.expect(5);
     assert!(ended.stderr.contains("mounted"), "{ended}");
     assert!(ended.stdout.contains("kept"), "{ended}");
     assert_eq!(fs::read(precious.join("data")).unwrap(), b"precious");
@@ -187,7 +187,7 @@ fn while_an_engine_is_down_what_was_left_in_it_stays_on_record() {
     };
     fs::remove_file(&door).unwrap();
     for _ in 0..2 {
-        let ended = clean().expect(1);
+        let ended = clean().expect(5);
         assert!(ended.stderr.contains("engine.sock"), "{ended}");
         assert!(product.home().join("runs").join(&run).exists());
     }
@@ -205,7 +205,7 @@ fn a_record_that_cannot_be_read_keeps_the_run() {
     let folder = dead_run(&product, "torn");
     let record = folder.join("docker+arm.places.json");
     fs::write(&record, "").unwrap();
-    let ended = product.run(["clean"]).expect(1);
+    let ended = product.run(["clean"]).expect(5);
     assert!(ended.stderr.contains("docker+arm.places.json"), "{ended}");
     fs::remove_file(&record).unwrap();
     product.run(["clean"]).expect(0);

@@ -32,6 +32,8 @@ mod carried;
 mod cli;
 #[cfg(target_os = "linux")]
 mod cluster;
+#[cfg(target_os = "linux")]
+mod compare;
 mod container;
 mod contract;
 mod docker;
@@ -45,6 +47,8 @@ mod documentation;
 mod engine;
 #[cfg(target_os = "linux")]
 mod faults;
+#[cfg(target_os = "linux")]
+mod gate;
 mod host;
 #[cfg(target_os = "linux")]
 mod in_slices;

@@ -237,7 +237,7 @@ fn what_a_service_depends_on_is_there_for_the_time_of_the_question_alone() {
     assert!(ended.stderr.contains("the variable `MODE`"), "{ended}");
     assert!(!ended.stderr.contains("own network"), "{ended}");
     assert_eq!(shop.bench.objects(), before);
-    let alone = shop.ask(&[]).expect(1);
+    let alone = shop.ask(&[]).expect(5);
     assert!(alone.stderr.contains("NOT started: `db`"), "{alone}");
     assert!(alone.stderr.contains("--with-dependencies"), "{alone}");
     assert!(alone.stderr.contains("exited with status 9"), "{alone}");

@@ -183,7 +183,7 @@ fn what_has_no_copy_stays_read_only_and_it_is_told_how_to_let_the_command_write(
             "-c",
             "touch /a/theirs",
         ])
-        .expect(1);
+        .expect(5);
     assert!(ended.hint().contains("--share-writable"), "{ended}");
     product.assert_nothing_left();
 }

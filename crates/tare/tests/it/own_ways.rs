@@ -104,7 +104,7 @@ fn a_container_that_ends_while_it_is_looked_at_is_told_with_what_is_still_in_it(
             "-c",
             "kill 1; sleep 9",
         ])
-        .expect(1);
+        .expect(5);
     assert!(ended.stderr.contains("the agent is gone"), "{ended}");
     assert!(ended.stderr.contains("still lies in it"), "{ended}");
     // Once it runs again it is removed.

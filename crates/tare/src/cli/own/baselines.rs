@@ -87,7 +87,7 @@ impl Baselines<'_> {
         Err(Failed {
             may_have_left,
             ..Failed::new(
-                Exit::Finding,
+                Exit::Failure,
                 format!("the command works in the container, and in no plainer one of the same image: {trouble}"),
             )
             .maybe(trouble.hint())

@@ -1,0 +1,304 @@
+//! The rounds of a comparison: each is a stored run with freshly started arms, and all of them are one answer.
+//!
+//! A gate has two halves, planned before the first trial. After them, and in a comparison after the first round, more
+//! rounds follow while a row that counts is inconclusive and there is time.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use tare_model::dossier::Dossier;
+use tare_model::{ArmId, Facts, RunId, StoppedBy, Study};
+use tare_stats::Needed;
+
+use super::super::home::Place;
+use super::super::progress::{Progress, WithoutDifferences};
+use super::super::session::{Session, host_facts};
+use super::super::{Exit, Failed, output, recount};
+use super::commits::{in_folder, last_words};
+use crate::analyze::{self, PrecisionRule, RunData};
+use crate::compare::limits::Limits;
+use crate::compare::study::{Round, Seen, Side, of_round};
+use crate::compare::{Decision, Row, Word, gate};
+use crate::cx::exec::{Exec, SystemExec};
+use crate::cx::{Cancel, Event, Observer};
+use crate::plan::Plan;
+use crate::run::{self, Precision, Registry};
+use crate::store::{Store, TrialRecord};
+use crate::why;
+use crate::workload::{self, Workload, compared_command};
+
+/// Rounds at most.
+const ROUNDS_MOST: usize = 5;
+/// Of the time, what a further round needs at least to be worth its start.
+const WORTHWHILE_PART: u64 = 8;
+/// What is kept of the time for removing everything.
+const ENDING_NS: u64 = 500_000_000;
+/// How long a command before or after each run may take.
+const HOOK_LIMIT: Duration = Duration::from_secs(600);
+
+/// What is measured, and how.
+pub(super) struct Question<'a> {
+    pub(super) sides: &'a [Side],
+    pub(super) control: &'a [String],
+    pub(super) seen: &'a Seen,
+    pub(super) limits: &'a Limits,
+    pub(super) gate: bool,
+    pub(super) seed: u64,
+    pub(super) budget_ns: u64,
+    pub(super) begun_ns: u64,
+    pub(super) hooks: Hooks<'a>,
+}
+
+/// What came of it.
+pub(super) struct Measured {
+    pub(super) runs: Vec<RunId>,
+    pub(super) rows: Vec<Row>,
+    pub(super) decision: Decision,
+    pub(super) whole_trials: Vec<String>,
+    pub(super) left_behind: Vec<String>,
+    pub(super) is_interrupted: bool,
+}
+
+fn judged_workload(id: &str) -> Option<&'static dyn Workload> {
+    (id == compared_command::Judged.id()).then_some(&compared_command::Judged)
+}
+
+/// When a round has enough blocks: as soon as every metric that a verdict is made of is narrow enough. Asked ever less
+/// often, because asking takes longer with every block.
+struct Rule {
+    inner: PrecisionRule<'static>,
+    latest: Vec<Needed>,
+    next: u32,
+}
+
+impl Precision for Rule {
+    fn add(&mut self, record: &TrialRecord) {
+        self.inner.add(recount::trial_ref(record));
+    }
+
+    fn needed(&mut self, _: &Study, inside: &BTreeMap<ArmId, Facts>, n_blocks: u32) -> Vec<Needed> {
+        if n_blocks >= self.next {
+            self.latest = self.inner.needed(inside);
+            self.next = n_blocks + (n_blocks / 10).max(1);
+        }
+        self.latest.clone()
+    }
+}
+
+/// Shell commands before and after each measured run.
+#[derive(Default, Clone, Copy)]
+pub(super) struct Hooks<'a> {
+    pub(super) prepare: Option<&'a str>,
+    pub(super) conclude: Option<&'a str>,
+}
+
+impl Hooks<'_> {
+    pub(super) fn are_none(&self) -> bool {
+        self.prepare.is_none() && self.conclude.is_none()
+    }
+}
+
+/// Runs the hooks between trials.
+struct Hooked<'a> {
+    inner: WithoutDifferences<'a>,
+    hooks: Hooks<'a>,
+    cancel: &'a Cancel,
+    failed: Mutex<Option<String>>,
+}
+
+impl Hooked<'_> {
+    fn run(&self, command: Option<&str>) {
+        let Some(command) = command else {
+            return;
+        };
+        let failure = match SystemExec.run(&in_folder(".", command), &[], HOOK_LIMIT) {
+            Ok(finished) if finished.status == Some(0) => return,
+            Ok(finished) => last_words(&finished),
+            Err(error) => error.to_string(),
+        };
+        if let Ok(mut failed) = self.failed.lock() {
+            failed.get_or_insert(format!(
+                "`{}` failed: {failure}",
+                output::printable(command)
+            ));
+        }
+        self.cancel.request();
+    }
+}
+
+impl Observer for Hooked<'_> {
+    fn event(&self, event: &Event) {
+        self.inner.event(event);
+        if matches!(event, Event::TrialDone { .. }) {
+            self.run(self.hooks.conclude);
+            self.run(self.hooks.prepare);
+        }
+    }
+}
+
+/// Measures round after round until every row that counts is decided, or the time is used.
+///
+/// # Errors
+/// What ended the first round before its time. What goes wrong later is told, and what was measured stands.
+pub(super) fn all(
+    question: &Question<'_>,
+    place: &Place,
+    session: &mut Session,
+    store: &mut Store,
+    progress: &Progress,
+) -> Result<Measured, Failed> {
+    let planned = if question.gate { 2 } else { 1 };
+    let mut data: Vec<RunData> = Vec::new();
+    let mut measured = Measured {
+        runs: Vec::new(),
+        rows: Vec::new(),
+        decision: Decision::Inconclusive,
+        whole_trials: Vec::new(),
+        left_behind: Vec::new(),
+        is_interrupted: false,
+    };
+    for number in 0..ROUNDS_MOST {
+        let spent_ns = session.now_ns().saturating_sub(question.begun_ns) + ENDING_NS;
+        let left_ns = question.budget_ns.saturating_sub(spent_ns);
+        let is_planned = number < planned;
+        if !is_planned && left_ns < question.budget_ns / WORTHWHILE_PART {
+            break;
+        }
+        let parts = if is_planned { planned - number } else { 1 };
+        let round = Round {
+            time_ns: (left_ns / parts as u64).max(1),
+            seed: question.seed.wrapping_add(number as u64),
+            before: measured.runs.last(),
+            margin: question.limits.margin,
+        };
+        let study = of_round(question.sides, question.control, question.seen, round);
+        if number > 0 {
+            session.renew(place)?;
+        }
+        let done = match one(question, &study, session, store, progress) {
+            Ok(done) => done,
+            Err(failed) if data.is_empty() => return Err(failed),
+            Err(failed) => {
+                output::tell(&format!("a further round could not be measured: {failed}"));
+                break;
+            }
+        };
+        measured.runs.push(done.data.head.run.clone());
+        measured.left_behind.extend(done.left_behind);
+        measured
+            .whole_trials
+            .clone_from(&done.data.head.whole_trials);
+        data.push(done.data);
+        (measured.rows, measured.decision) = judged(&data, question);
+        measured.is_interrupted = done.is_interrupted;
+        if measured.is_interrupted || is_over(&measured.rows, question, number + 1, planned) {
+            break;
+        }
+        so_far(&measured);
+    }
+    Ok(measured)
+}
+
+/// Whether the rows so far need no further round.
+fn is_over(rows: &[Row], question: &Question<'_>, done: usize, planned: usize) -> bool {
+    if done < planned {
+        return gate::is_green(rows);
+    }
+    let is_open = |row: &&Row| row.gated && row.word == Word::Inconclusive;
+    let open = rows.iter().filter(is_open).count();
+    // More time makes no base agree with itself.
+    let is_hopeless = rows
+        .iter()
+        .filter(is_open)
+        .all(|row| row.control.is_some_and(|it| it.point.abs() > row.margin));
+    open == 0 || (question.gate && is_hopeless && done >= 3)
+}
+
+fn so_far(measured: &Measured) {
+    let texts = measured
+        .rows
+        .iter()
+        .filter(|row| row.gated)
+        .filter_map(|row| {
+            let change = crate::compare::shown::change(row.change.as_ref()?);
+            Some(format!("{} {change}", row.name))
+        });
+    let texts: Vec<String> = texts.take(4).collect();
+    if texts.is_empty() {
+        return;
+    }
+    output::tell(&format!("so far: {}", texts.join("; ")));
+}
+
+/// The rows of all rounds together.
+fn judged(data: &[RunData], question: &Question<'_>) -> (Vec<Row>, Decision) {
+    let all = joined(data);
+    if !question.gate {
+        return gate::compared(&all, question.limits);
+    }
+    let mut halves = vec![joined(&data[..1])];
+    if data.len() > 1 {
+        halves.push(joined(&data[1..]));
+    }
+    gate::judged(&all, &halves, question.limits)
+}
+
+/// The dossier of several rounds as one.
+fn joined(data: &[RunData]) -> Dossier {
+    let (last, earlier) = data.split_last().expect("a round was measured");
+    analyze::analyze(&why::joined(last.clone(), earlier), &workload::find)
+}
+
+struct Done {
+    data: RunData,
+    left_behind: Vec<String>,
+    is_interrupted: bool,
+}
+
+fn one(
+    question: &Question<'_>,
+    study: &Study,
+    session: &Session,
+    store: &mut Store,
+    progress: &Progress,
+) -> Result<Done, Failed> {
+    let plan = Plan::new(study);
+    session.note(&plan)?;
+    let hooked = Hooked {
+        inner: WithoutDifferences(progress),
+        hooks: question.hooks,
+        cancel: session.cancel(),
+        failed: Mutex::new(None),
+    };
+    hooked.run(question.hooks.prepare);
+    let cx = session.context(&hooked);
+    let mut rule = Rule {
+        inner: PrecisionRule::new(study, &judged_workload),
+        latest: vec![Needed::UNKNOWN; study.workloads.len()],
+        next: 0,
+    };
+    let summary = run::execute(
+        &cx,
+        &plan,
+        &host_facts(),
+        &Registry::built_in(),
+        store,
+        &mut rule,
+    )?;
+    let failure = hooked
+        .failed
+        .lock()
+        .ok()
+        .and_then(|mut failed| failed.take());
+    if let Some(failure) = failure {
+        return Err(Failed::new(Exit::Failure, failure)
+            .hint("`--prepare` and `--conclude` must work before and after every run"));
+    }
+    let data = recount::run_data(store.run(cx.run)?);
+    Ok(Done {
+        data,
+        left_behind: summary.left_behind,
+        is_interrupted: summary.stopped_by == StoppedBy::Interrupted,
+    })
+}

@@ -1,0 +1,90 @@
+//! `tare gate`: the comparison, and exit status 1 if something is proven slower.
+
+use clap::{Args, ValueEnum};
+
+use super::compare::options::Options;
+use super::compare::{Kind, answer};
+use super::home::Place;
+use super::{Exit, Failed, output};
+use crate::compare::{Comparison, Decision, Word, shown};
+
+/// When the exit status is not 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    /// Something is proven slower: status 1.
+    Slower,
+    /// Also where something is inconclusive: status 6.
+    SlowerOrOpen,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Gate {
+    #[command(flatten)]
+    options: Options,
+    /// Compare the base with itself: how often would this machine be red for nothing?
+    #[arg(long)]
+    aa: bool,
+    /// When the exit status is not 0.
+    #[arg(long, value_name = "WHEN", default_value = "slower")]
+    fail_on: FailOn,
+    /// Exit status for `git bisect run`: 0 good, 1 bad, 125 where the commit cannot be judged.
+    #[arg(long)]
+    bisect: bool,
+}
+
+impl Gate {
+    pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
+        let kind = if self.aa {
+            Kind::ControlOnly
+        } else {
+            Kind::Gate
+        };
+        let answered = answer(&self.options, kind, place);
+        let answer = match answered {
+            Ok(answer) => answer,
+            // A commit that does not build or run is neither good nor bad.
+            Err(failed) if self.bisect && failed.exit == Exit::Failure => {
+                return Err(Failed {
+                    exit: Exit::Skip,
+                    ..failed
+                });
+            }
+            Err(failed) => return Err(failed),
+        };
+        if answer.is_interrupted {
+            return Ok(Exit::Interrupted);
+        }
+        if self.aa {
+            output::text(&control(&answer.comparison))?;
+            return Ok(Exit::Done);
+        }
+        Ok(self.exit(&answer.comparison))
+    }
+
+    /// The exit status of a comparison.
+    fn exit(&self, comparison: &Comparison) -> Exit {
+        match comparison.decision {
+            Decision::Slower if comparison.gate && comparison.paired => Exit::Slower,
+            Decision::Inconclusive if self.bisect => Exit::Skip,
+            Decision::Inconclusive if self.fail_on == FailOn::SlowerOrOpen => Exit::Open,
+            _ => Exit::Done,
+        }
+    }
+}
+
+/// What the base against itself says about this machine.
+fn control(comparison: &Comparison) -> String {
+    let gated = || comparison.rows.iter().filter(|row| row.gated);
+    let red = gated().filter(|row| row.word == Word::Slower).count();
+    let wide = gated().filter_map(|row| row.change.map(|it| (it.high - it.low) / 2.0));
+    let widest = wide.fold(0.0, f64::max);
+    let verdict = if red == 0 {
+        "This machine would not be red for nothing here".to_owned()
+    } else {
+        format!("This machine would be red for nothing: {red} rows")
+    };
+    format!(
+        "\n{verdict}; in this time it detects changes from about {} on.\n",
+        shown::percent(widest)
+    )
+}

@@ -1,0 +1,229 @@
+//! `tare history`: where a metric changed over the stored comparisons.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use super::home::Place;
+use super::{Exit, Failed, output, recount, runs};
+use crate::compare::history::{Change, Point, Search, changes};
+use crate::compare::limits::Limits;
+use crate::compare::{STUDY, row, shown, study};
+use crate::config::units;
+use crate::cx::{Clock, SystemClock, files};
+use crate::store::Store;
+
+/// Columns of a bar of the figure.
+const BAR: usize = 24;
+
+#[derive(Debug, Args)]
+pub(crate) struct History {
+    /// The row: `wall`, `cpu`, `memory`, …
+    #[arg(value_name = "METRIC", default_value = "wall")]
+    metric: String,
+    /// The side, where comparisons have several: its arm.
+    #[arg(long, value_name = "ARM")]
+    arm: Option<String>,
+    /// How far back: `90d`, `12h` (default: all).
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    since: Option<u64>,
+    /// Also changes in the first and last points.
+    #[arg(long)]
+    provisional: bool,
+    /// Write points and changes as JSON; `-` prints them.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// A time that may also be given in days.
+fn since(text: &str) -> Result<u64, String> {
+    let days = text
+        .strip_suffix('d')
+        .and_then(|number| number.parse::<u64>().ok());
+    match days {
+        Some(days) => Ok(days.saturating_mul(86_400_000_000_000)),
+        None => units::some_duration_ns(text),
+    }
+}
+
+/// What the points are ratios to.
+#[derive(Clone, PartialEq)]
+struct Reference {
+    driver: String,
+    settings: tare_model::Params,
+    label: String,
+}
+
+impl History {
+    pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
+        let store = Store::open_to_read(&place.store_file()?)?;
+        let (points, others, reference) = self.points(&store)?;
+        let Some(reference) = reference.filter(|_| !points.is_empty()) else {
+            return Err(Failed::new(
+                Exit::Usage,
+                format!("no stored comparison has a row `{}`", output::printable(&self.metric)),
+            )
+            .hint("each `tare compare REFERENCE CMD` adds a point; rows are `wall`, `cpu`, `memory`, …"));
+        };
+        let search = Search::new(self.provisional);
+        let found = changes(&points, search);
+        if let Some(file) = &self.json {
+            let json = json!({
+                "history": 1, "metric": self.metric, "reference": reference.label,
+                "search": search, "points": points, "changes": found, "other_references": others,
+            });
+            let text = format!("{json:#}\n");
+            if file.as_os_str() == "-" {
+                output::data(&text)?;
+                return Ok(Exit::Done);
+            }
+            files::write_output(file, text.as_bytes())?;
+        }
+        output::text(&self.drawn(&points, &found, &reference, others, search))?;
+        Ok(Exit::Done)
+    }
+
+    /// The points against the newest reference, oldest first; how many have another.
+    fn points(&self, store: &Store) -> Result<(Vec<Point>, usize, Option<Reference>), Failed> {
+        let from_ns = self.since.map(|ns| {
+            SystemClock::default()
+                .unix_ns()
+                .saturating_sub(i64::try_from(ns).unwrap_or(i64::MAX))
+        });
+        let stored = runs::answers(store.runs()?);
+        let mut points = Vec::new();
+        let (mut others, mut reference) = (0, None);
+        // The newest first.
+        for line in stored.iter().filter(|line| line.study == STUDY) {
+            if from_ns.is_some_and(|from_ns| line.started_unix_ns < from_ns) {
+                continue;
+            }
+            let study = store.run_without_records(&line.id)?.study;
+            let dossier = recount::dossier(store, &line.id)?;
+            let labels = study::labels(&study);
+            let rows = row::rows(&dossier, &Limits::default());
+            let row = rows.iter().find(|row| {
+                let arm = self.arm.as_ref().is_none_or(|arm| *arm == row.arm);
+                arm && (row.name == self.metric || shown::row_metric(row) == self.metric)
+            });
+            let Some((row, (change, base))) =
+                row.and_then(|row| Some((row, row.change.zip(row.base)?)))
+            else {
+                continue;
+            };
+            let arm = &study.arms[0];
+            let own = Reference {
+                driver: arm.driver.clone(),
+                settings: arm.settings.clone(),
+                label: labels[0].label.clone(),
+            };
+            if *reference.get_or_insert_with(|| own.clone()) != own {
+                others += 1;
+                continue;
+            }
+            let side = labels.iter().find(|side| side.arm == row.arm);
+            points.push(Point {
+                run: line.id.to_string(),
+                started: dossier.started.clone(),
+                label: side.map_or_else(String::new, |side| side.label.clone()),
+                ratio: 1.0 + change.point,
+                low: 1.0 + change.low,
+                high: 1.0 + change.high,
+                reference: base,
+            });
+        }
+        points.reverse();
+        Ok((points, others, reference))
+    }
+
+    fn drawn(
+        &self,
+        points: &[Point],
+        changes: &[Change],
+        reference: &Reference,
+        others: usize,
+        search: Search,
+    ) -> String {
+        let most = points
+            .iter()
+            .map(|point| point.ratio)
+            .fold(f64::MIN, f64::max);
+        let least = points
+            .iter()
+            .map(|point| point.ratio)
+            .fold(f64::MAX, f64::min);
+        let mut lines = vec![
+            format!(
+                "{} as a ratio to {}",
+                self.metric,
+                output::printable(&reference.label)
+            ),
+            String::new(),
+        ];
+        for (place, point) in points.iter().enumerate() {
+            if let Some(change) = changes.iter().find(|change| change.at == place) {
+                lines.push(format!("  ── {}", named(change)));
+            }
+            let share = (point.ratio - least) / (most - least).max(f64::MIN_POSITIVE);
+            let at = tare_model::whole_place(share * (BAR - 1) as f64);
+            let bar = format!("{}●", " ".repeat(at.min(BAR - 1)));
+            lines.push(format!(
+                "  {}  {:.3} [{:.3}, {:.3}] {bar:<BAR$} {}",
+                point.started,
+                point.ratio,
+                point.low,
+                point.high,
+                output::printable(&point.label)
+            ));
+        }
+        lines.push(String::new());
+        lines.push(match changes.len() {
+            0 => format!("no change in {} points", points.len()),
+            1 => format!("1 change in {} points", points.len()),
+            count => format!("{count} changes in {} points", points.len()),
+        });
+        lines.push(format!(
+            "E-divisive with a t-test, p ≤ {}; none in the first {} and last {} points",
+            search.max_p, search.first, search.last
+        ));
+        if others > 0 {
+            lines.push(format!(
+                "{others} points have another reference and are not joined"
+            ));
+        }
+        let last = changes
+            .iter()
+            .rev()
+            .find(|change| change.by > 0.0 && !change.machine);
+        lines.extend(last.and_then(|change| bisect(points, change)));
+        lines.join("\n") + "\n"
+    }
+}
+
+fn named(change: &Change) -> String {
+    let machine = if change.machine {
+        ", and the reference changed too: the machine"
+    } else {
+        ""
+    };
+    let word = if change.by > 0.0 { "more" } else { "less" };
+    format!(
+        "{:.1} % {word} (p = {:.1e}){machine}",
+        change.by.abs() * 100.0,
+        change.p
+    )
+}
+
+/// The line that finds the commit, where both sides of a change are revisions.
+fn bisect(points: &[Point], change: &Change) -> Option<String> {
+    let sha = |place: usize| {
+        let word = points.get(place)?.label.split(' ').next()?.to_owned();
+        let is_sha = word.len() >= 7 && word.bytes().all(|it| it.is_ascii_hexdigit());
+        is_sha.then_some(word)
+    };
+    let (good, bad) = (sha(change.at.checked_sub(1)?)?, sha(change.at)?);
+    Some(format!(
+        "which commit: git bisect start {bad} {good} && git bisect run tare gate --bisect --base {good} --build 'BUILD' -- CMD"
+    ))
+}

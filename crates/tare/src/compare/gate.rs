@@ -1,0 +1,204 @@
+//! The gate: which rows are proven slower, over all rows and both halves of the budget.
+//!
+//! A row is red only if all of this holds: its whole interval lies beyond margin and floor; the base does not differ from
+//! itself; the one-sided probability of such an effect at the margin passes Holm's correction over all gated rows at 1 %;
+//! and the second half of the budget, in fresh processes, shows the same alone. All of it is fixed before the first trial.
+//! Limits: the rate is that of this machine at this time. Two builds of the same source may really differ.
+
+use serde::{Deserialize, Serialize};
+use tare_model::dossier::Dossier;
+
+use super::limits::Limits;
+use super::row::{self, Row, Word};
+
+/// False alarms of a whole gate, all of its rows together.
+pub const ALARM_RATE: f64 = 0.01;
+
+/// What is decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decision {
+    /// Something is slower; for a gate: proven and confirmed.
+    Slower,
+    /// Nothing is slower, and something is faster.
+    Faster,
+    /// Everything is within its margin.
+    Same,
+    /// Nothing is proven slower, and something is inconclusive.
+    Inconclusive,
+}
+
+impl Decision {
+    /// Of the rows that are gated.
+    fn of(rows: &[Row]) -> Self {
+        let gated = || rows.iter().filter(|row| row.gated);
+        let any = |word: Word| gated().any(|row| row.word == word);
+        if any(Word::Slower) {
+            Self::Slower
+        } else if any(Word::Inconclusive) || gated().next().is_none() {
+            Self::Inconclusive
+        } else if any(Word::Faster) {
+            Self::Faster
+        } else {
+            Self::Same
+        }
+    }
+}
+
+/// The rows of a comparison without a gate, and what they decide.
+pub fn compared(all: &Dossier, limits: &Limits) -> (Vec<Row>, Decision) {
+    let rows = row::rows(all, limits);
+    let decision = Decision::of(&rows);
+    (rows, decision)
+}
+
+/// The rows of a gate: `all` is made of every block, `halves` of those of the first and of the second half.
+pub fn judged(all: &Dossier, halves: &[Dossier], limits: &Limits) -> (Vec<Row>, Decision) {
+    let mut rows = row::rows(all, limits);
+    let halves: Vec<Vec<Row>> = halves.iter().map(|half| row::rows(half, limits)).collect();
+    let rejected = holm(&rows);
+    for (row, is_rejected) in rows.iter_mut().zip(rejected) {
+        if !row.gated || row.word != Word::Slower {
+            continue;
+        }
+        let is_beyond = is_rejected && lies_beyond(row);
+        let again = |half: &Vec<Row>| {
+            let same = half
+                .iter()
+                .find(|it| it.arm == row.arm && it.metric == row.metric);
+            same.is_some_and(|it| it.word == Word::Slower && lies_beyond(it))
+        };
+        let is_confirmed = halves.len() > 1 && halves.iter().all(again);
+        row.confirmed = is_beyond.then_some(is_confirmed);
+        if is_beyond && is_confirmed {
+            continue;
+        }
+        row.word = Word::Inconclusive;
+        row.note = Some(if is_beyond {
+            "slower at first, not shown again by fresh processes".to_owned()
+        } else {
+            "perhaps slower: not proven beyond margin and floor".to_owned()
+        });
+        row.detectable = row.change.map(|change| (change.high - change.low) / 2.0);
+    }
+    let decision = Decision::of(&rows);
+    (rows, decision)
+}
+
+/// Whether a second half could still change what the gate says: not where every gated row is within its margin, or faster.
+pub fn is_green(first: &[Row]) -> bool {
+    let mut gated = first.iter().filter(|row| row.gated).peekable();
+    gated.peek().is_some() && gated.all(|row| matches!(row.word, Word::Same | Word::Faster))
+}
+
+/// Whether the whole interval lies beyond margin and floor.
+fn lies_beyond(row: &Row) -> bool {
+    let Some((change, base)) = row.change.zip(row.base) else {
+        return false;
+    };
+    change.low > row.margin && change.low * base > row.floor
+}
+
+/// Which rows Holm's procedure rejects at the rate of the whole gate; of one side and of all sides together.
+fn holm(rows: &[Row]) -> Vec<bool> {
+    let mut order: Vec<(usize, f64)> = rows
+        .iter()
+        .enumerate()
+        .filter(|(_, row)| row.gated)
+        .map(|(place, row)| (place, row.p_beyond_margin.unwrap_or(1.0)))
+        .collect();
+    order.sort_by(|one, other| one.1.total_cmp(&other.1));
+    let mut rejected = vec![false; rows.len()];
+    let count = order.len();
+    for (step, (place, p)) in order.into_iter().enumerate() {
+        if p > ALARM_RATE / (count - step) as f64 {
+            break;
+        }
+        rejected[place] = true;
+    }
+    rejected
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cause::composed;
+    use crate::compare::row::tests::cell;
+    use tare_model::dossier::DossierCell;
+
+    fn dossier(cells: &[DossierCell]) -> Dossier {
+        Dossier {
+            cells: cells.to_vec(),
+            aa: Vec::new(),
+            ..composed::stored()
+        }
+    }
+
+    fn limits() -> Limits {
+        Limits {
+            margin: 0.02,
+            ..Limits::default()
+        }
+    }
+
+    fn decided(all: f64, halves: [f64; 2]) -> (Word, Option<bool>, Decision) {
+        let of = |point: f64| dossier(&[cell("head", point, 0.008)]);
+        let halves = halves.map(of);
+        let (rows, decision) = judged(&of(all), &halves, &limits());
+        (rows[0].word, rows[0].confirmed, decision)
+    }
+
+    #[test]
+    fn gate_is_red_only_if_both_halves_show_it() {
+        assert_eq!(
+            decided(1.06, [1.06, 1.06]),
+            (Word::Slower, Some(true), Decision::Slower)
+        );
+        assert_eq!(
+            decided(1.06, [1.11, 1.01]),
+            (Word::Inconclusive, Some(false), Decision::Inconclusive)
+        );
+        // Slower, and perhaps within the margin.
+        let (word, confirmed, _) = decided(1.025, [1.025, 1.025]);
+        assert_eq!((word, confirmed), (Word::Inconclusive, None));
+        assert_eq!(decided(1.0, [1.0, 1.0]).2, Decision::Same);
+    }
+
+    #[test]
+    fn one_round_alone_is_never_red() {
+        let all = dossier(&[cell("head", 1.3, 0.01)]);
+        let (rows, decision) = judged(&all, std::slice::from_ref(&all), &limits());
+        assert_eq!(
+            (rows[0].word, decision),
+            (Word::Inconclusive, Decision::Inconclusive)
+        );
+    }
+
+    #[test]
+    fn a_lucky_row_among_many_is_not_red() {
+        // Alone, 0.6 % would do; among forty it does not.
+        let mut cells = vec![cell("head", 1.033, 0.0105)];
+        let one = dossier(&cells);
+        let red = |all: &Dossier| judged(all, &[all.clone(), all.clone()], &limits()).1;
+        assert_eq!(red(&one), Decision::Slower);
+        for place in 0..40 {
+            cells.push(DossierCell {
+                arm: format!("x{place}"),
+                ..cell("head", 1.0, 0.01)
+            });
+        }
+        let many = dossier(&cells);
+        assert_ne!(red(&many), Decision::Slower);
+    }
+
+    #[test]
+    fn a_row_that_is_skipped_is_not_red() {
+        let all = dossier(&[cell("head", 1.3, 0.01)]);
+        let limits = Limits {
+            skip: vec!["wall".into()],
+            ..limits()
+        };
+        let (_, decision) = judged(&all, &[all.clone(), all.clone()], &limits);
+        assert_eq!(decision, Decision::Inconclusive);
+    }
+}

@@ -1,0 +1,84 @@
+//! What counts: margins and floors of rows, and which rows a gate is about.
+
+use super::row::Unit;
+
+/// What the command line said of rows; patterns may hold `*`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Limits {
+    /// The margin of rows that no pattern names, a fraction.
+    pub margin: f64,
+    /// Margins of single rows.
+    pub max: Vec<(String, f64)>,
+    /// Absolute differences of single rows below which nothing counts, in the row's unit.
+    pub floor: Vec<(String, f64)>,
+    /// The rows that are gated; all judged ones if empty.
+    pub only: Vec<String>,
+    /// The rows that are not.
+    pub skip: Vec<String>,
+}
+
+/// A time difference below which no row is red: less than starting a process varies by.
+const FLOOR_NS: f64 = 50_000.0;
+/// A difference in memory below which no row is red: a few pages come and go with the layout of addresses.
+const FLOOR_BYTES: f64 = 131_072.0;
+
+impl Limits {
+    /// The margin of a row.
+    pub fn margin_of(&self, row: &str) -> f64 {
+        let own = self.max.iter().rev().find(|(glob, _)| matches(glob, row));
+        own.map_or(self.margin, |(_, margin)| *margin)
+    }
+
+    /// The absolute difference of a row below which nothing counts.
+    pub fn floor_of(&self, row: &str, unit: Unit) -> f64 {
+        let own = self.floor.iter().rev().find(|(glob, _)| matches(glob, row));
+        own.map_or(
+            match unit {
+                Unit::Nanoseconds => FLOOR_NS,
+                Unit::Bytes => FLOOR_BYTES,
+                Unit::Count => 0.0,
+            },
+            |(_, floor)| *floor,
+        )
+    }
+
+    /// Whether a gate is about this row.
+    pub fn gates(&self, row: &str) -> bool {
+        let any = |globs: &[String]| globs.iter().any(|glob| matches(glob, row));
+        (self.only.is_empty() || any(&self.only)) && !any(&self.skip)
+    }
+}
+
+/// Whether a text fits a pattern in which `*` stands for anything.
+fn matches(glob: &str, text: &str) -> bool {
+    let Some((first, rest)) = glob.split_once('*') else {
+        return glob == text;
+    };
+    let Some(text) = text.strip_prefix(first) else {
+        return false;
+    };
+    let ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+    ends.into_iter().any(|at| matches(rest, &text[at..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn last_pattern_that_fits_a_row_decides() {
+        let limits = Limits {
+            margin: 0.02,
+            max: vec![("*".into(), 0.05), ("b.wall".into(), 0.1)],
+            floor: vec![("*.memory".into(), 1.0)],
+            only: vec!["*.wall".into()],
+            skip: vec!["c.*".into()],
+        };
+        assert_eq!(limits.margin_of("b.wall"), 0.1);
+        assert_eq!(limits.margin_of("b.cpu"), 0.05);
+        assert_eq!(limits.floor_of("b.memory", Unit::Bytes), 1.0);
+        assert_eq!(limits.floor_of("b.wall", Unit::Nanoseconds), FLOOR_NS);
+        assert!(limits.gates("b.wall") && !limits.gates("c.wall") && !limits.gates("b.cpu"));
+        assert!(matches("a*c*", "abcd") && !matches("a*e", "abcd") && matches("*ü*", "grün"));
+    }
+}

@@ -1,0 +1,174 @@
+//! `compared-command`: a command of `tare compare` and `tare gate`, with more metrics than `user-command` has.
+//!
+//! The call is the same JSON text as that of [`user_command`]; the wall time, processor time and number in the output are
+//! read as there. In addition: peak memory, page faults, context switches and bytes of devices, which the kernel counts
+//! for each process and which are often exact.
+//! Limits: peak memory and counts are those of the command and of the children that it waited for.
+
+use tare_model::{
+    CommandReport, MetricSpec, Params, Path, RawOutput, Recipe, Sample, counter, metrics,
+};
+
+use super::declared::declared;
+use super::{DecodeError, ParamError, Workload, command_output, user_command};
+
+/// The parameter that holds the call.
+pub use user_command::CALL;
+
+/// See the module.
+#[derive(Debug)]
+pub struct ComparedCommand;
+
+metrics! {
+    /// The wall time.
+    pub WALL = "compared.wall.time", Nanosecond, Lower, Compute, floor: "From the request to start the command until its first process has ended.";
+    /// The processor time.
+    pub CPU = "compared.cpu.time", Nanosecond, Lower, Compute, floor: "Processor time, user and system, of the command and those of its children that it waited for.";
+    /// Memory at its most.
+    pub MEMORY = "compared.memory.peak", Byte, Lower, Compute: "The largest resident set of the command or of one of its children.";
+    /// A number in the output of which less is better.
+    pub COST = "compared.picked.cost", Count, Lower, Compute: "The number that `--metric` finds in the output; less is better.";
+    /// A number in the output of which more is better.
+    pub RATE = "compared.picked.rate", Count, Higher, Compute: "The number that `--metric` finds in the output; more is better.";
+    /// Page faults.
+    pub FAULTS = "compared.page.faults", Count, Lower, Compute: "Page faults of the command, with and without a read.";
+    /// Context switches that it asked for.
+    pub SWITCHES = "compared.context.switches", Count, Lower, Compute: "Context switches that the command asked for by waiting.";
+    /// Blocks read from devices.
+    pub READ = "compared.bytes.read", Byte, Lower, Compute: "Bytes that were read from devices for the command.";
+    /// Blocks written to devices.
+    pub WRITTEN = "compared.bytes.written", Byte, Lower, Compute: "Bytes that the command wrote to devices.";
+}
+
+const ALL: &[MetricSpec] = &[
+    WALL, CPU, MEMORY, COST, RATE, FAULTS, SWITCHES, READ, WRITTEN,
+];
+/// Those that a verdict is made of: the others are counts that are shown where they repeat exactly.
+const JUDGED: &[MetricSpec] = &[WALL, CPU, MEMORY, COST, RATE];
+/// What the kernel counts blocks of devices in.
+const BLOCK_BYTES: f64 = 512.0;
+
+/// Whether a verdict is made of this metric.
+pub fn is_judged(metric: &str) -> bool {
+    JUDGED.iter().any(|judged| judged.id == metric)
+}
+
+impl Workload for ComparedCommand {
+    declared! {
+        "compared-command": "a command that is compared with another: times, peak memory, and what the kernel counts";
+        params {
+            "call" = Text(r#"{"argv":["true"]}"#): "the command as JSON: argv, variables, directory, stdin_file, pick, …";
+        }
+        metrics ALL;
+    }
+
+    fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
+        user_command::UserCommand.recipe(params, path)
+    }
+
+    fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+        let report = command_output::report(raw)?;
+        let mut samples = Vec::new();
+        for sample in user_command::UserCommand.decode(raw)? {
+            let metric = match sample.metric.as_str() {
+                user_command::WALL => &WALL,
+                user_command::CPU => &CPU,
+                user_command::COST => &COST,
+                user_command::RATE => &RATE,
+                _ => continue,
+            };
+            samples.push(command_output::sample(metric, sample.observations)?);
+        }
+        for (metric, value) in counts(&report) {
+            samples.push(command_output::sample_or_nothing(metric, vec![value])?);
+        }
+        Ok(samples)
+    }
+}
+
+/// What the kernel counted of the command; a metric that it did not count is left out.
+fn counts(report: &CommandReport) -> Vec<(&'static MetricSpec, f64)> {
+    let of = |name: &str| report.usage.get(name).copied();
+    let bytes = |name: &str| of(name).map(|blocks| blocks * BLOCK_BYTES);
+    let faults = of(counter::MINFLT).zip(of(counter::MAJFLT));
+    let all: [(&'static MetricSpec, Option<f64>); 5] = [
+        (&MEMORY, of(counter::MAX_RSS)),
+        (&FAULTS, faults.map(|(minor, major)| minor + major)),
+        (&SWITCHES, of(counter::NVCSW)),
+        (&READ, bytes(counter::INBLOCK)),
+        (&WRITTEN, bytes(counter::OUBLOCK)),
+    ];
+    all.into_iter()
+        .filter_map(|(metric, value)| Some((metric, value?)))
+        .collect()
+}
+
+/// The same command with the metrics alone that a verdict is made of, for whoever asks when there is enough of them.
+#[derive(Debug)]
+pub struct Judged;
+
+impl Workload for Judged {
+    fn declared(&self) -> &super::Declared {
+        static DECLARED: super::Declared = super::Declared {
+            id: "compared-command",
+            about: "the metrics of a compared command that a verdict is made of",
+            params: &[],
+            metrics: JUDGED,
+        };
+        &DECLARED
+    }
+
+    fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
+        ComparedCommand.recipe(params, path)
+    }
+
+    fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+        let mut samples = ComparedCommand.decode(raw)?;
+        samples.retain(|sample| is_judged(sample.metric.as_str()));
+        Ok(samples)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::command_output::tests::raw;
+    use tare_model::ProbeReport;
+
+    #[test]
+    fn counts_of_the_kernel_are_metrics_and_absent_ones_are_left_out() {
+        let mut raw = raw(0, b"", b"");
+        let mut report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
+        let usage = &mut report.command.as_mut().unwrap().usage;
+        usage.clear();
+        for (name, value) in [
+            ("user_ns", 2e6),
+            ("sys_ns", 1e6),
+            ("max_rss_bytes", 4096.0),
+            ("minflt", 90.0),
+            ("majflt", 2.0),
+            ("oublock", 3.0),
+        ] {
+            usage.insert(name.to_owned(), value);
+        }
+        raw.stdout.0 = serde_json::to_vec(&report).unwrap();
+        let values = |workload: &dyn Workload| -> Vec<(String, f64)> {
+            let samples = workload.decode(&raw).unwrap().into_iter();
+            samples
+                .map(|sample| (sample.metric.to_string(), sample.observations[0]))
+                .collect()
+        };
+        let of = |id: &str, value: f64| (id.to_owned(), value);
+        assert_eq!(
+            values(&ComparedCommand),
+            [
+                of(WALL.id, 1e6),
+                of(CPU.id, 3e6),
+                of(MEMORY.id, 4096.0),
+                of(FAULTS.id, 92.0),
+                of(WRITTEN.id, 1536.0),
+            ]
+        );
+        assert_eq!(values(&Judged).len(), 3);
+    }
+}

@@ -1,0 +1,262 @@
+//! `tare compare`: commands, environments and stored runs, and what is said where they cannot be compared.
+
+use serde_json::Value;
+
+use crate::product::{Ended, Product, has_container};
+use crate::world::skip;
+
+/// Work of a shell that takes about so many times as long as one unit of it.
+pub(crate) fn work(units: u32) -> String {
+    times(units * 30_000)
+}
+
+fn times(count: u32) -> String {
+    format!("sh -c 'i=0; while [ $i -lt {count} ]; do i=$((i+1)); done'")
+}
+
+fn compare(product: &Product, arguments: &[&str]) -> Ended {
+    let usual = [
+        "compare", "--json", "-", "--budget", "40s", "--margin", "40%", "--only", "wall",
+    ];
+    product.run(usual.iter().chain(arguments))
+}
+
+pub(crate) fn row<'a>(comparison: &'a Value, name: &str) -> &'a Value {
+    let mut rows = comparison["rows"].as_array().unwrap().iter();
+    let row = rows.find(|row| row["name"] == name);
+    row.unwrap_or_else(|| panic!("no row `{name}`: {comparison:#}"))
+}
+
+#[test]
+fn compare_finds_the_slower_of_two_commands() {
+    let product = Product::new();
+    let ended = compare(&product, &[&work(1), &work(6)]).expect(0);
+    let json = ended.json();
+    assert_eq!(json["decision"], "slower", "{json:#}");
+    let wall = row(&json, "wall");
+    assert_eq!(wall["word"], "slower", "{wall:#}");
+    assert!(wall["change"]["low"].as_f64().unwrap() > 1.0, "{wall:#}");
+    assert!(wall["control"].is_object(), "{wall:#}");
+    assert!(
+        ended.stderr.contains("a: ") && ended.stderr.contains("in one run of"),
+        "{ended}"
+    );
+    // The other way round it is faster, and a third side has rows of its own.
+    let json = compare(&product, &[&work(6), &work(1), &work(6)])
+        .expect(0)
+        .json();
+    assert_eq!(row(&json, "b.wall")["word"], "faster", "{json:#}");
+    assert_ne!(row(&json, "c.wall")["word"], "faster", "{json:#}");
+    product.assert_nothing_left();
+}
+
+#[test]
+fn compare_goes_on_until_the_budget_is_used() {
+    let product = Product::new();
+    let arguments = [
+        "compare",
+        "--json",
+        "-",
+        "--budget",
+        "8s",
+        "--margin",
+        "0.001%",
+        &times(20_000),
+        &times(20_100),
+    ];
+    let json = product.run(arguments).expect(0).json();
+    // Nothing decides at such a margin: so all of the time is used.
+    assert!(json["wall_s"].as_f64().unwrap() > 5.0, "{json:#}");
+    assert!(
+        row(&json, "wall")["blocks"].as_u64().unwrap() >= 1,
+        "{json:#}"
+    );
+}
+
+#[test]
+fn commands_that_print_different_things_are_refused() {
+    let product = Product::new();
+    let ended = compare(&product, &["echo one", "echo two"]).expect(2);
+    ended.complains("print different things");
+    assert!(ended.hint().contains("--allow-different-output"));
+    assert!(product.runs().is_empty());
+    let budget = ["--budget", "4s"];
+    let arguments = [
+        "compare",
+        "--allow-different-output",
+        "echo one",
+        "echo two",
+    ];
+    product.run(arguments.iter().chain(&budget)).expect(0);
+}
+
+#[test]
+fn same_program_is_said_at_once_and_not_measured() {
+    let product = Product::new();
+    let json = compare(&product, &["printf x", "printf x"])
+        .expect(0)
+        .json();
+    assert_eq!(json["decision"], "same");
+    assert_eq!(json["rows"].as_array().unwrap().len(), 0);
+    assert!(json["notes"][0].as_str().unwrap().contains("same program"));
+    assert!(product.stored("SELECT id FROM run").is_empty());
+    product.assert_nothing_left();
+}
+
+#[test]
+fn failing_command_is_refused_or_measured_as_asked() {
+    let product = Product::new();
+    let ended = compare(&product, &["true", "sh -c 'echo broken >&2; exit 3'"]).expect(5);
+    ended.complains("exited with status 3");
+    ended.complains("broken");
+    let arguments = [
+        "compare",
+        "--ignore-failure",
+        "--budget",
+        "4s",
+        "true",
+        "sh -c 'exit 3'",
+    ];
+    product.run(arguments).expect(0);
+}
+
+#[test]
+fn wrong_use_of_compare_is_said_with_a_hint() {
+    let product = Product::new();
+    for (arguments, problem) in [
+        (&["compare"][..], "nothing to compare"),
+        (&["compare", "true"], "compared with nothing"),
+        (&["compare", "true", "--", "true"], "before and behind"),
+        (&["compare", "'open", "true"], "quote"),
+        (
+            &["compare", "no-such-program-here", "true"],
+            "no-such-program-here",
+        ),
+        (
+            &["compare", "--a", "nowhere", "--b", "host", "--", "true"],
+            "nowhere",
+        ),
+        (&["compare", "--max", "5%", "true", "false"], "names no row"),
+        (
+            &[
+                "compare",
+                "--prepare",
+                "x",
+                "--env",
+                "host",
+                "true",
+                "false",
+            ],
+            "on the host",
+        ),
+    ] {
+        let ended = product.run(arguments).expect(2);
+        ended.complains(problem);
+        assert!(!ended.hint().is_empty());
+    }
+}
+
+#[test]
+fn setup_prepare_conclude_and_cleanup_run_as_often_as_they_say() {
+    let product = Product::new();
+    let note = |word: &str| format!("echo {word} >>log");
+    let (setup, prepare, conclude, cleanup) = (
+        note("setup"),
+        note("prepare"),
+        note("conclude"),
+        note("cleanup"),
+    );
+    let ended = product.run([
+        "compare",
+        "--json",
+        "-",
+        "--budget",
+        "6s",
+        "--setup",
+        &setup,
+        "--prepare",
+        &prepare,
+        "--conclude",
+        &conclude,
+        "--cleanup",
+        &cleanup,
+        "true",
+        "sh -c true",
+    ]);
+    ended.expect(0);
+    let log = std::fs::read_to_string(product.folder().join("log")).unwrap();
+    let count = |word: &str| log.lines().filter(|line| *line == word).count();
+    assert_eq!((count("setup"), count("cleanup")), (1, 1), "{log}");
+    let trials = product.n_trials();
+    assert!(trials >= 3, "{trials}\n{log}");
+    // Before and after the first look at both sides too.
+    assert_eq!(count("conclude"), trials + 2, "{log}");
+    assert_eq!(count("prepare"), trials + 3, "{log}");
+    assert!(
+        log.starts_with("setup\nprepare\n") && log.ends_with("cleanup\n"),
+        "{log}"
+    );
+}
+
+#[test]
+fn two_environments_are_compared_with_one_command() {
+    if !has_container() {
+        return skip("root", "no container can be made here");
+    }
+    let product = Product::new();
+    let script = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done";
+    let json = product
+        .run([
+            "compare",
+            "--json",
+            "-",
+            "--budget",
+            "40s",
+            "--margin",
+            "40%",
+            "--only",
+            "wall",
+            "--a",
+            "container",
+            "--b",
+            "container:cpus=0.1",
+            "--",
+            "sh",
+            "-c",
+            script,
+        ])
+        .expect(0)
+        .json();
+    assert_eq!(row(&json, "wall")["word"], "slower", "{json:#}");
+    assert_eq!(json["sides"][1]["label"], "container:cpus=0.1");
+    product.assert_nothing_left();
+}
+
+#[test]
+fn stored_runs_are_compared_unpaired_and_prove_nothing() {
+    let product = Product::new();
+    let ask = |sides: [&str; 2]| {
+        let json = product
+            .run([
+                "compare", "--json", "-", "--budget", "5s", sides[0], sides[1],
+            ])
+            .expect(0)
+            .json();
+        let runs = json["runs"].as_array().unwrap();
+        runs.last().unwrap().as_str().unwrap().to_owned()
+    };
+    let first = ask(["true", "sh -c true"]);
+    let second = ask(["true", &work(4)]);
+    let ended = product
+        .run(["compare", "--json", "-", &first, &second])
+        .expect(0);
+    let json = ended.json();
+    assert_eq!(json["paired"], false);
+    assert_ne!(json["decision"], "slower", "{json:#}");
+    assert!(
+        json["notes"][0].as_str().unwrap().contains("unpaired"),
+        "{json:#}"
+    );
+    // The stored run can be shown like any other.
+    product.run(["show", &first]).expect(0);
+}

@@ -1,0 +1,294 @@
+//! `tare gate`: exit statuses, revisions of a repository, and the scripts for runners.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::compare::{row, work};
+use crate::product::{Ended, Product};
+use crate::world::skip;
+
+const USUAL: [&str; 7] = [
+    "gate", "--budget", "40s", "--margin", "40%", "--only", "wall",
+];
+
+fn gate(product: &Product, arguments: &[&str]) -> Ended {
+    product.run(USUAL.iter().chain(arguments))
+}
+
+#[test]
+fn gate_is_red_only_where_something_is_proven_slower() {
+    let product = Product::new();
+    let (short, long) = (work(1), work(8));
+    let ended = gate(&product, &["--json", "-", &short, &long]).expect(1);
+    let json = ended.json();
+    let wall = row(&json, "wall");
+    assert_eq!(wall["confirmed"], true, "{wall:#}");
+    assert!(json["runs"].as_array().unwrap().len() >= 2, "{json:#}");
+    // Faster is no reason, nor is what is skipped.
+    gate(&product, &[&long, &short]).expect(0);
+    let arguments = [
+        "gate", "--budget", "8s", "--margin", "40%", "--skip", "*", &short, &long,
+    ];
+    product.run(arguments).expect(0);
+    let arguments = arguments.iter().chain(&["--fail-on", "slower-or-open"]);
+    product.run(arguments).expect(6);
+    product.assert_nothing_left();
+}
+
+#[test]
+fn base_against_itself_is_never_red() {
+    let product = Product::new();
+    let ended = product.run([
+        "gate",
+        "--aa",
+        "--budget",
+        "10s",
+        "--margin",
+        "40%",
+        &work(1),
+    ]);
+    let ended = ended.expect(0);
+    assert!(ended.stdout.contains("red for nothing"), "{ended}");
+}
+
+#[test]
+fn forms_are_written_and_agree_with_the_exit_status() {
+    let product = Product::new();
+    let (short, long) = (work(1), work(8));
+    let ended = gate(
+        &product,
+        &[
+            "--json",
+            "a.json",
+            "--junit",
+            "a.xml",
+            "--sarif",
+            "a.sarif",
+            "--summary",
+            "a.md",
+            "--annotations",
+            "github",
+            &short,
+            &long,
+        ],
+    )
+    .expect(1);
+    assert!(
+        ended.stdout.contains("::error title=tare gate::Slower"),
+        "{ended}"
+    );
+    let read = |name: &str| std::fs::read_to_string(product.folder().join(name)).unwrap();
+    assert!(read("a.xml").contains("failures=\"1\""));
+    assert!(
+        read("a.md").starts_with("### Slower: 1 of 1 rows"),
+        "{}",
+        read("a.md")
+    );
+    for name in ["a.json", "a.sarif"] {
+        let _: serde_json::Value = serde_json::from_str(&read(name)).unwrap();
+    }
+}
+
+/// A repository with a program that takes one unit in the first commit and eight in the second.
+struct Repository {
+    product: Product,
+}
+
+impl Repository {
+    fn new() -> Option<Self> {
+        if Command::new("git").arg("--version").output().is_err() {
+            skip("git", "there is no git");
+            return None;
+        }
+        let repository = Self {
+            product: Product::new(),
+        };
+        repository.git(&["init", "--quiet", "--initial-branch", "main"]);
+        repository.commit(1, "Begin");
+        repository.commit(8, "Do <more> | `work`");
+        // A hook of the repository's is somebody else's program.
+        let hook = repository.product.folder().join(".git/hooks/post-checkout");
+        let told = repository.product.folder().join("hooked");
+        std::fs::write(&hook, format!("#!/bin/sh\ntouch {}\n", told.display())).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&hook, mode).unwrap();
+        Some(repository)
+    }
+
+    fn commit(&self, units: u32, subject: &str) {
+        let count = units * 30_000;
+        let text = format!("#!/bin/sh\ni=0; while [ $i -lt {count} ]; do i=$((i+1)); done\n");
+        self.product.file("source.sh", text);
+        self.git(&["add", "source.sh"]);
+        self.git(&["commit", "--quiet", "-m", subject]);
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new("git");
+        command
+            .args(["-c", "user.name=t", "-c", "user.email=t@example.invalid"])
+            .args(arguments)
+            .current_dir(self.product.folder())
+            .env("GIT_CONFIG_GLOBAL", "/dev/null");
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn assert_clean(&self) {
+        let trees = self.git(&["worktree", "list"]);
+        assert_eq!(trees.lines().count(), 1, "{trees}");
+        assert!(!self.product.folder().join("hooked").exists());
+        self.product.assert_nothing_left();
+    }
+}
+
+const BUILD: [&str; 2] = ["--build", "cp source.sh program && chmod +x program"];
+
+#[test]
+fn revisions_are_built_compared_and_removed() {
+    let repository = needed!(Repository::new());
+    let product = &repository.product;
+    let arguments = ["--base", "HEAD~1", "--json", "-"];
+    let arguments = [&arguments[..], &BUILD, &["--", "./program"]].concat();
+    let ended = gate(product, &arguments).expect(1);
+    let json = ended.json();
+    assert_eq!(json["sides"][0]["arm"], "base");
+    let label = json["sides"][1]["label"].as_str().unwrap();
+    assert!(label.ends_with("\"Do <more> | `work`\""), "{label}");
+    repository.assert_clean();
+    // The branch that it will be merged into is the default base.
+    repository.git(&["checkout", "--quiet", "-b", "feature"]);
+    std::fs::remove_file(product.folder().join("hooked")).ok();
+    let arguments = [&BUILD[..], &["--json", "-", "--", "./program"]].concat();
+    let json = gate(product, &arguments).expect(0).json();
+    assert!(
+        json["notes"][0].as_str().unwrap().contains("same program"),
+        "{json:#}"
+    );
+    repository.assert_clean();
+}
+
+#[test]
+fn commit_that_does_not_build_is_skipped_by_bisect() {
+    let repository = needed!(Repository::new());
+    let ask = |arguments: &[&str]| {
+        let arguments = [&["--base", "HEAD~1"], arguments].concat();
+        gate(&repository.product, &arguments)
+    };
+    let broken = ["--build", "echo no such header; exit 7", "--", "./program"];
+    ask(&broken).expect(5).complains("no such header");
+    let bisecting = [&["--bisect"], &broken[..]].concat();
+    ask(&bisecting).expect(125);
+    let unknown = gate(
+        &repository.product,
+        &["--base", "no-such", "--", "./program"],
+    )
+    .expect(2);
+    unknown.complains("no revision `no-such`");
+    repository.assert_clean();
+}
+
+fn ci(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../ci")
+        .join(name)
+}
+
+/// The script of a runner with variables as that runner sets them, and a stand-in for the program that is downloaded.
+fn on_runner(product: &Product, variables: &[(&str, &str)], arguments: &[&str]) -> Ended {
+    let mut command = Command::new("sh");
+    command.arg(ci("gate.sh")).args(arguments);
+    product.set_variables(&mut command);
+    for (name, value) in variables {
+        command.env(name, value);
+    }
+    product.finish(command)
+}
+
+/// A file that says what it was started with, writes the files that it is asked for, and ends with this status.
+fn stand_in(product: &Product, status: i32) -> String {
+    let script = format!(
+        "#!/bin/sh\nfor word in \"$@\"; do echo \"<$word>\"; done >arguments\nwhile [ $# -gt 0 ]; do case $1 in --summary) echo '### Same' >\"$2\";; esac; shift; done\nexit {status}\n"
+    );
+    let path = product.file("stand-in", script);
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&path, mode).unwrap();
+    path
+}
+
+#[test]
+fn script_for_github_passes_words_on_and_fills_the_summary() {
+    let product = Product::new();
+    let tare = stand_in(&product, 1);
+    let step = product.file("step.md", "before\n");
+    let hostile = "echo '$(touch hacked)'; touch hacked";
+    let ended = on_runner(
+        &product,
+        &[
+            ("TARE", &tare),
+            ("GITHUB_ACTIONS", "true"),
+            ("GITHUB_STEP_SUMMARY", &step),
+            ("TARE_BUILD", hostile),
+            ("TARE_OPTIONS", "--budget 60s"),
+            ("TARE_COMMAND", "./program $(touch hacked) *"),
+        ],
+        &[],
+    );
+    ended.expect(1);
+    let words = std::fs::read_to_string(product.folder().join("arguments")).unwrap();
+    for wanted in [
+        "<gate>",
+        "<github>",
+        "<--budget>",
+        "<60s>",
+        &format!("<{hostile}>"),
+        "<$(touch>",
+        "<*>",
+    ] {
+        assert!(words.contains(wanted), "no {wanted} in {words}");
+    }
+    assert!(!product.folder().join("hacked").exists());
+    let summary = std::fs::read_to_string(step).unwrap();
+    assert_eq!(summary, "before\n### Same\n");
+}
+
+#[test]
+fn script_for_gitlab_writes_the_report_and_keeps_the_status() {
+    let product = Product::new();
+    let tare = stand_in(&product, 0);
+    let variables = [
+        ("TARE", tare.as_str()),
+        ("GITLAB_CI", "true"),
+        ("GITHUB_ACTIONS", ""),
+    ];
+    on_runner(&product, &variables, &["--", "./program", "a b"]).expect(0);
+    let words = std::fs::read_to_string(product.folder().join("arguments")).unwrap();
+    for wanted in ["<gitlab>", "<--junit>", "<a b>"] {
+        assert!(words.contains(wanted), "no {wanted} in {words}");
+    }
+    let without = [
+        ("GITHUB_ACTIONS", ""),
+        ("TARE", ""),
+        ("TARE_URL", ""),
+        ("TARE_SHA256", ""),
+    ];
+    on_runner(&product, &without, &["--", "true"]).complains("TARE_URL");
+}
+
+#[test]
+fn runner_files_need_no_permission_and_name_the_script() {
+    let read = |name: &str| std::fs::read_to_string(ci(name)).unwrap();
+    let action = read("github/action.yml");
+    assert!(action.contains("gate.sh"), "{action}");
+    // What stands in a pull request is never part of a script's text.
+    let scripts = action
+        .lines()
+        .filter(|line| line.trim_start().starts_with("run:"));
+    assert!(scripts.clone().count() > 0);
+    for line in scripts {
+        assert!(!line.contains("${{"), "{line}");
+    }
+    let job = read("gitlab/gate.yml");
+    assert!(job.contains("junit:") && job.contains("gate.sh"), "{job}");
+}
