@@ -15,6 +15,7 @@ mod bench;
 mod contracts;
 mod deny;
 mod dist;
+mod faults;
 mod fuzz;
 mod gate;
 mod ladder;
@@ -34,6 +35,13 @@ mod slower;
 mod tally;
 mod test;
 mod why_matrix;
+#[allow(
+    clippy::unwrap_used,
+    dead_code,
+    reason = "the integration tests use more of it, and fail by panicking"
+)]
+#[path = "../../crates/tare/tests/it/traces.rs"]
+mod traces;
 mod workspace;
 
 /// A command: its name, what it does, and how.
@@ -51,6 +59,7 @@ const COMMANDS: &[Command] = &tare_model::rows! {
     ("reproduce", "`dist` here and in another folder; the bytes must be the same", reproduce::main),
     ("bench", "what SPECIFICATION.md promises, measured beside the tools of the field", bench::main),
     ("fuzz", "a long search for output that a decoder cannot take; `--seconds N`, one workload", fuzz::main),
+    ("faults", "runs that are killed at random moments everywhere, and what is left of them; `-n N`, `--only NAME`", faults::main),
     ("aa", "live comparisons of the host with itself and of a container with its clone; `-n N` of them", aa::main),
     ("gate", "how often `tare gate` is red for nothing, and which planted slowdowns it finds; `-n N --budget T`", gate::main),
     ("slower", "how often work that is a little longer in one arm is found out; `--percent P --budget T -n N`", slower::main),

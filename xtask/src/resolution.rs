@@ -23,7 +23,7 @@ use tare_model::whole_part;
 use crate::dist;
 use crate::provision::docker::Engine;
 use crate::provision::packages::has;
-use crate::provision::pyperf;
+use crate::provision::python::PYPERF;
 use crate::shell::{Program, flags, number, program, step};
 use crate::workspace::{root, work_folder};
 
@@ -152,7 +152,7 @@ fn peers(tare: &Tare<'_>) -> Result<Vec<(&'static str, String)>> {
     } else {
         rows.push(("hyperfine -N", "`hyperfine` is not installed".into()));
     }
-    rows.push(match pyperf::ensure() {
+    rows.push(match PYPERF.ensure() {
         Some(python) => {
             step("pyperf command");
             (

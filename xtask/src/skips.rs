@@ -10,8 +10,8 @@ pub(crate) const VARIABLE: &str = "TARE_SKIPS";
 
 /// What the tests may rely on once it was provisioned: they fail rather than skip where it is missing.
 pub(crate) const PROVISIONED: &[&str] = &tare_model::rows! {
-    "block-device", "container", "cpio", "crun", "docker", "docker-socket", "docker-tls", "fio", "font",
-    "hpcc", "io_uring", "iperf3", "nc", "oci", "openblas", "packed", "ping", "podman", "probe", "proc",
+    "block-device", "chromium", "container", "cpio", "crun", "docker", "docker-socket", "docker-tls", "fio", "font",
+    "hpcc", "io_uring", "iperf3", "latex", "nc", "oci", "openblas", "packed", "ping", "podman", "probe", "proc",
     "python3", "root", "runc", "script", "ssh", "strace", "stress-ng", "tmpfs", "tools", "userns", "vm",
     "wine",
 };
@@ -23,13 +23,11 @@ const OPTIONAL: &[(&str, &str)] = &tare_model::rows! {
     ("bindfs", "an engine with mounts of its own does not see a folder that is served beside it"),
     ("cargo-deny", "a program of hundreds of crates; it is asked where it is installed"),
     ("cgroup1", "a machine has one version of control groups or the other"),
-    ("chromium", "a browser of 300 MB for one test; it is taken where it is installed"),
     ("device-rules", "the machine's own rules for devices, or its rights, may let nobody set any"),
     ("dotnet", "Debian has no .NET, and its benchmarks are built from packages of another index"),
     ("iozone", "Debian has it among its programs that are not free"),
     ("group", "the machine may give no control group without controllers"),
     ("kernel", "the kernel is the machine's"),
-    ("latex", "a compiler of hundreds of megabytes for one test; it is taken where it is installed"),
     ("pandas", "the package index may not answer; it is taken where an interpreter has it"),
     ("polars", "the package index may not answer; it is taken where an interpreter has it"),
     ("pyperf", "the package index may not answer"),

@@ -13,7 +13,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::dist::{self, Place};
 use crate::notes::Notes;
-use crate::provision::{axe, docker::Engine, packages, pyperf};
+use crate::provision::python::{self, Libraries};
+use crate::provision::{axe, docker::Engine, packages};
 use crate::shell::{Program, cargo, step};
 use crate::tally::{Output, Tally};
 use crate::workspace::target_folder;
@@ -73,7 +74,8 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
 /// What is provisioned beside the packages; the engine ends with it.
 struct Needs {
     engine: Engine,
-    python: Option<PathBuf>,
+    /// The interpreters that could be had, each with the libraries that it finds.
+    interpreters: Vec<(&'static Libraries, PathBuf)>,
     axe: Option<PathBuf>,
 }
 
@@ -83,7 +85,10 @@ impl Needs {
         let engine = Engine::ensure().context("no Docker engine could be had for the tests")?;
         Ok(Self {
             engine,
-            python: pyperf::ensure(),
+            interpreters: [&python::PYPERF, &python::TABLES]
+                .into_iter()
+                .filter_map(|libraries| Some((libraries, libraries.ensure()?)))
+                .collect(),
             axe: axe::ensure(),
         })
     }
@@ -133,9 +138,12 @@ fn all(
         .variable(skips::VARIABLE, skipped.path().as_os_str());
     if let Some(needs) = &needs {
         let mut required = skips::PROVISIONED.join(",");
-        if let Some(python) = &needs.python {
-            required.push_str(",pyperf");
-            tests = tests.variable(pyperf::VARIABLE, python);
+        for (libraries, python) in &needs.interpreters {
+            for need in libraries.needs {
+                required.push(',');
+                required.push_str(need);
+            }
+            tests = tests.variable(libraries.variable, python);
         }
         if let Some(file) = &needs.axe {
             tests = tests.variable(axe::VARIABLE, file);

@@ -8,7 +8,7 @@ pub(crate) mod axe;
 )]
 pub(crate) mod docker;
 pub(crate) mod packages;
-pub(crate) mod pyperf;
+pub(crate) mod python;
 
 use std::path::{Path, PathBuf};
 

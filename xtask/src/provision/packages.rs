@@ -22,8 +22,18 @@ const NEEDED: &[(&str, &str)] = &[
         "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
         "fonts-dejavu-core",
     ),
+    // What a paper's tables need beside it.
+    (
+        "/usr/share/texlive/texmf-dist/tex/latex/booktabs/booktabs.sty",
+        "texlive-latex-recommended",
+    ),
+    (
+        "/usr/share/texlive/texmf-dist/tex/latex/siunitx/siunitx.sty",
+        "texlive-science",
+    ),
     ("bindfs", "bindfs"),
     ("busybox", "busybox-static"),
+    ("chromium", "chromium"),
     ("cpio", "cpio"),
     ("crun", "crun"),
     ("dockerd", "docker.io"),
@@ -38,6 +48,7 @@ const NEEDED: &[(&str, &str)] = &[
     ("musl-gcc", "musl-tools"),
     ("nc", "netcat-openbsd"),
     ("newuidmap", "uidmap"),
+    ("pdflatex", "texlive-latex-base"),
     ("php", "php-cli"),
     ("ping", "iputils-ping"),
     ("podman", "podman"),

@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Component, Path, PathBuf};
 
-use super::sys;
+use super::{at, sys};
 
 /// As many links as the kernel follows in one path.
 const MOST_LINKS: usize = 40;
@@ -60,17 +60,17 @@ impl Root {
                 }
                 continue;
             }
-            let Some(at) = way.last() else {
+            let Some(folder) = way.last() else {
                 return Err(io::ErrorKind::NotFound.into());
             };
-            let found = match sys::open_at(at, &name) {
+            let found = match at::open_at(folder, &name) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound && make != Make::Nothing => {
                     if make == Make::File && left.is_empty() {
-                        sys::make_file_at(at, &name)?;
+                        at::make_file_at(folder, &name)?;
                     } else {
-                        sys::make_folder_at(at, &name)?;
+                        at::make_folder_at(folder, &name)?;
                     }
-                    sys::open_at(at, &name)?
+                    at::open_at(folder, &name)?
                 }
                 other => other?,
             };
@@ -82,7 +82,7 @@ impl Root {
             if n_links > MOST_LINKS {
                 return Err(io::Error::from_raw_os_error(libc::ELOOP));
             }
-            let target = sys::read_link(&found)?;
+            let target = at::read_link(&found)?;
             if target.is_absolute() {
                 way.truncate(1);
             }

@@ -9,6 +9,7 @@
 //! What it cannot do: anything about security modules (AppArmor, SELinux); a study that needs those uses an
 //! engine.
 
+mod at;
 mod capabilities;
 mod cgroup;
 mod control;

@@ -4,13 +4,13 @@
 //! between the fork and the execution, above all once the filter is loaded.
 //! Everything here assumes a single-threaded caller.
 
-use std::ffi::{CStr, CString, OsStr, OsString};
+use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A text for the kernel; an error if it holds a NUL byte.
 pub(crate) fn c_text(text: impl AsRef<OsStr>) -> io::Result<CString> {
@@ -22,7 +22,7 @@ pub(crate) fn c_text(text: impl AsRef<OsStr>) -> io::Result<CString> {
     })
 }
 
-fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+pub(super) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 {
         Err(io::Error::last_os_error())
     } else {
@@ -154,49 +154,6 @@ pub(crate) fn open_path(path: &Path) -> io::Result<File> {
         .read(true)
         .custom_flags(libc::O_PATH)
         .open(path)
-}
-
-/// Opens what is called so in an open folder, as [`open_path`] does; of a link the link itself.
-pub(crate) fn open_at(folder: &File, name: &OsStr) -> io::Result<File> {
-    let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    made_at(folder, name, flags)
-}
-
-/// Makes an empty file in an open folder.
-pub(crate) fn make_file_at(folder: &File, name: &OsStr) -> io::Result<()> {
-    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    made_at(folder, name, flags).map(drop)
-}
-
-fn made_at(folder: &File, name: &OsStr, flags: libc::c_int) -> io::Result<File> {
-    let name = c_text(name)?;
-    // SAFETY: the folder is open, and the name is NUL-terminated and outlives the call.
-    let found = check(unsafe { libc::openat(folder.as_raw_fd(), name.as_ptr(), flags, 0o666) })?;
-    // SAFETY: openat succeeded, so this is an open descriptor that nobody else owns.
-    Ok(unsafe { File::from_raw_fd(found) })
-}
-
-/// Makes a folder in an open one.
-pub(crate) fn make_folder_at(folder: &File, name: &OsStr) -> io::Result<()> {
-    let name = c_text(name)?;
-    // SAFETY: the folder is open, and the name is NUL-terminated and outlives the call.
-    check(unsafe { libc::mkdirat(folder.as_raw_fd(), name.as_ptr(), 0o777) }).map(drop)
-}
-
-/// Where a link that [`open_at`] opened leads.
-pub(crate) fn read_link(link: &File) -> io::Result<PathBuf> {
-    let mut text = vec![0u8; libc::PATH_MAX as usize];
-    // SAFETY: the descriptor is open, the empty path means itself, and pointer and length describe `text`.
-    let length = unsafe {
-        libc::readlinkat(
-            link.as_raw_fd(),
-            c"".as_ptr(),
-            text.as_mut_ptr().cast(),
-            text.len(),
-        )
-    };
-    text.truncate(usize::try_from(length).map_err(|_| io::Error::last_os_error())?);
-    Ok(OsString::from_vec(text).into())
 }
 
 /// Starts a session keyring of its own, so that the one of whoever started this is out of reach.

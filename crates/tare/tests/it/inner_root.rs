@@ -31,7 +31,8 @@ fn bind_targets_behind_links_stay_inside() {
     let script = targets
         .iter()
         .map(|target| format!("cat {target}/mark; echo; "))
-        .collect::<String>();
+        .collect::<Vec<_>>()
+        .concat();
     let text = said(&world, &script, |spec| {
         let bind = |source: &Path, target: &str| Bind {
             source: source.display().to_string(),

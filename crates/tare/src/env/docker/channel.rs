@@ -15,7 +15,8 @@ use tare_model::frames::Frames;
 use tare_model::wire::{Reply, Request, write_frame};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-use super::super::{Channel, ChannelError, channel};
+use super::super::channel::farewell;
+use super::super::{Channel, ChannelError};
 use super::api::Api;
 use super::errors::printable;
 use crate::cx::Context;
@@ -56,7 +57,7 @@ impl EngineChannel {
     /// Says goodbye, if anybody is there to hear it, and does not wait long.
     pub(super) fn farewell(&mut self, cx: &Context<'_>) {
         if self.ended.is_none() {
-            channel::farewell(cx.clock, cx.cancel, self);
+            farewell(cx.clock, cx.cancel, self);
         }
     }
 

@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 use tare_model::Reason;
 use tare_model::wire::{Reply, Request};
 
-use super::super::channel::{self, StreamChannel, wait_for_last_words};
+use super::super::channel::{StreamChannel, farewell, wait_for_last_words};
 use super::super::image::WORKDIR;
 use super::super::{Channel, ChannelError, Charged, EnvError, Instance};
 use super::caller::{Caller, NONE};
@@ -141,7 +141,7 @@ struct CommandChannel {
 impl CommandChannel {
     /// Says goodbye, if anybody is there to hear it, and ends the command.
     fn farewell(&mut self, cx: &Context<'_>) {
-        if self.ended.is_none() && channel::farewell(cx.clock, cx.cancel, &mut self.stream) {
+        if self.ended.is_none() && farewell(cx.clock, cx.cancel, &mut self.stream) {
             // Now it ends by itself, and with it the container.
             let _ = self.running.wait(STOP_LIMIT);
         }

@@ -1,0 +1,77 @@
+//! The goodbye between Tare and an agent that is to end: waited for, and not longer than a moment.
+
+use std::time::Duration;
+
+use tare_model::whole_ns;
+use tare_model::wire::{Reply, Request};
+
+use super::super::Channel;
+use crate::cx::{Cancel, Clock};
+
+/// How long an agent may take to say goodbye, whatever else it says.
+const FAREWELL_LIMIT: Duration = Duration::from_millis(300);
+
+/// Says goodbye to an agent and waits for its answer; whether it came. Not longer than a moment in all, and not at
+/// all once somebody insists on an end.
+pub(in super::super) fn farewell(
+    clock: &dyn Clock,
+    cancel: &Cancel,
+    channel: &mut dyn Channel,
+) -> bool {
+    if cancel.is_insisted() || channel.send(&Request::Bye).is_err() {
+        return false;
+    }
+    let end_ns = clock.now_ns() + whole_ns(FAREWELL_LIMIT);
+    loop {
+        let left_ns = end_ns.saturating_sub(clock.now_ns());
+        if left_ns == 0 || cancel.is_insisted() {
+            return false;
+        }
+        match channel.receive(Duration::from_nanos(left_ns)) {
+            Ok(Reply::Bye) => return true,
+            // What it had still to say.
+            Ok(_) => {}
+            Err(_) => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::ChannelError;
+    use super::*;
+    use crate::cx::SystemClock;
+
+    /// A peer that speaks whenever it is listened to, and never says goodbye.
+    struct Talker {
+        n_asked: usize,
+    }
+
+    impl Channel for Talker {
+        fn send(&mut self, _request: &Request) -> Result<(), ChannelError> {
+            self.n_asked += 1;
+            Ok(())
+        }
+
+        fn receive(&mut self, _limit: Duration) -> Result<Reply, ChannelError> {
+            Ok(Reply::Ready { trial: 0 })
+        }
+    }
+
+    #[test]
+    fn farewell_to_a_talker_ends_by_itself() {
+        let clock = SystemClock::default();
+        let cancel = Cancel::new();
+        let mut talker = Talker { n_asked: 0 };
+        assert!(!farewell(&clock, &cancel, &mut talker));
+        cancel.request();
+        assert!(!farewell(&clock, &cancel, &mut talker));
+        assert_eq!(
+            talker.n_asked, 2,
+            "who asks once to stop lets it say goodbye"
+        );
+        cancel.request();
+        assert!(!farewell(&clock, &cancel, &mut talker));
+        assert_eq!(talker.n_asked, 2, "who insists does not wait for it");
+    }
+}
