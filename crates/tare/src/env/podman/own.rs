@@ -379,6 +379,10 @@ impl Podman {
         protect::guard(&mut taken, &body, wish.consent, &machine)?;
         let ids = taken.kept.iter().map(|it| it.id.clone());
         template.kept = ids.chain(taken.untried.iter().cloned()).collect();
+        if !taken.networks.is_empty() {
+            let network = ["network", protect::ENGINES_NETWORK].map(str::to_owned);
+            template.kept.extend(network);
+        }
         let file = template.keep(wish.folder)?;
         taken.settings = template.settings(&file);
         Ok(taken)

@@ -190,7 +190,11 @@ impl Template {
         machine: &dyn Machine,
         notes: &mut Vec<String>,
     ) -> Result<ContainerCreateBody, EnvError> {
-        let without = own::protect::removable(without, &self.kept)?;
+        let mut kept = self.kept.clone();
+        if self.has_kept_network {
+            kept.extend(["network", own::protect::ENGINES_NETWORK].map(str::to_owned));
+        }
+        let without = own::protect::removable(without, &kept)?;
         let mut body = difference::without(self.pair(), &without)
             .map_err(|why| EnvError::Absent { why, fix: None })?;
         let limit = |body: &Value| body["HostConfig"]["Memory"].as_i64().unwrap_or(0);
