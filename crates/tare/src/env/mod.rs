@@ -5,7 +5,6 @@
 //! Adding one is a file here and a word in [`DRIVERS`]; a test fails if a file is not registered.
 
 use std::net::IpAddr;
-use std::path::Path;
 use std::time::Duration;
 
 use tare_model::wire::{Reply, Request};
@@ -157,7 +156,7 @@ pub trait Driver: Sync {
         false
     }
     /// The running containers of its engine that write to a path of the engine's machine, above it or below it.
-    fn writers(&self, _cx: &Context<'_>, _path: &Path) -> Vec<String> {
+    fn writers(&self, _cx: &Context<'_>, _path: &std::path::Path) -> Vec<String> {
         Vec::new()
     }
     /// Takes something of the user's own, so that arms can be like it; nothing of the user's is touched.
@@ -177,11 +176,10 @@ pub trait Driver: Sync {
     /// They cannot be had, with the reason as one clause.
     fn take_bare(
         &self,
-        cx: &Context<'_>,
-        wish: &own::Wish<'_>,
-        taken: &own::Own,
+        _cx: &Context<'_>,
+        _wish: &own::Wish<'_>,
+        _taken: &own::Own,
     ) -> Result<Vec<own::Bare>, EnvError> {
-        let _ = (cx, wish, taken);
         Err(EnvError::Absent {
             why: format!("`{}` does not expose the files of its images", self.id()),
             fix: None,
@@ -195,18 +193,16 @@ pub trait Driver: Sync {
     /// Those of [`take`](Self::take).
     fn take_copies(
         &self,
-        cx: &Context<'_>,
-        taken: &own::Taken<'_>,
+        _cx: &Context<'_>,
+        _taken: &own::Taken<'_>,
     ) -> Result<Option<Vec<own::Retold>>, EnvError> {
-        let _ = (cx, taken);
         Ok(None)
     }
     /// Whether what was started beside something of the user's is still there.
     ///
     /// # Errors
     /// Some of it has ended.
-    fn check_beside(&self, cx: &Context<'_>, wish: &own::Wish<'_>) -> Result<(), EnvError> {
-        let _ = (cx, wish);
+    fn check_beside(&self, _cx: &Context<'_>, _wish: &own::Wish<'_>) -> Result<(), EnvError> {
         Ok(())
     }
     /// Takes something of the user's own once more, changed as its user would change it so that it does without these
@@ -216,11 +212,10 @@ pub trait Driver: Sync {
     /// Those of [`take`](Self::take).
     fn take_changed(
         &self,
-        cx: &Context<'_>,
+        _cx: &Context<'_>,
         taken: &own::Taken<'_>,
         without: &[String],
     ) -> Result<own::Changed, EnvError> {
-        let _ = cx;
         Ok(own::Changed {
             settings: own::without(taken.settings, without),
             change: "the same without it".to_owned(),

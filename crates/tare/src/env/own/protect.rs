@@ -15,12 +15,12 @@ use crate::env::grammar::plain_capability;
 use crate::env::text::printable;
 
 /// The difference that is the engine's network.
-pub const ENGINES_NETWORK: &str = "engine.network";
+pub const ENGINES_NETWORK: &str = concat!("engine", ".network");
 /// How a line begins that says what protects the user and stays.
 pub const NOT_REMOVED: &str = "not removed: ";
 /// The word for all protections.
 const ALL: &str = "all";
-/// OCI runtimes that share the host's kernel as the usual one does: another one is taken for a sandbox.
+/// OCI runtimes that share the host's kernel as the usual one does: another one is taken to hold the command closer.
 const USUAL_RUNTIMES: [&str; 5] = ["", "runc", "crun", "io.containerd.runc.v2", "youki"];
 /// How many processes and threads of ours are in a copy while its command runs: the agent, the worker, and its threads
 /// that read the command's two streams and look at the command.

@@ -16,9 +16,8 @@ use super::super::EnvError;
 use super::super::image::packed;
 use super::super::own::command::Started;
 use super::super::own::like::Like;
-use super::super::own::machine::{Machine, mounts_of, writable, writes_to};
+use super::super::own::machine::{Machine as _, writable};
 use super::super::own::protect;
-use super::super::own::share::Share;
 use super::super::own::shared::{Copy, Policy, retold};
 use super::super::own::{
     self as env_own, CONFIGURATION, Changed, LIKE, Own, Retold, Shares, Source, Taken, Wish,
@@ -27,14 +26,17 @@ use super::super::text::{and_cleanup, not_removed, printable};
 use super::caller::Caller;
 use super::settings::Settings;
 use super::{Place, Podman, image};
-use crate::cx::{CONTROL_LIMIT, Context, files};
+use crate::cx::{CONTROL_LIMIT, Context};
 
 mod beside;
 mod difference;
+mod machine;
 mod networks;
 mod words;
 
 use beside::beside;
+pub(super) use machine::writers;
+use machine::{PodmansMachine, can_be_overlaid, inspected};
 use words::{Flags, Unit};
 
 /// What a container of the user's was made with.
@@ -83,28 +85,6 @@ pub(super) fn is_line(command: &[String]) -> bool {
 /// Whether there is a container of this name.
 pub(super) fn has(cx: &Context<'_>, caller: &Caller, name: &str) -> bool {
     caller.exists(cx, "container", name).unwrap_or(false)
-}
-
-/// What podman tells of a container.
-fn inspected(cx: &Context<'_>, caller: &Caller, name: &str) -> Result<Json, EnvError> {
-    let arguments = ["container", "inspect", "--format=json", "--", name];
-    match caller.ask(cx, "inspect the container", &arguments, CONTROL_LIMIT) {
-        Ok(answer) => Ok(answer.get(0).cloned().unwrap_or(Json::Null)),
-        Err(EnvError::Refused { .. }) if !caller.exists(cx, "container", name)? => {
-            Err(EnvError::Absent {
-                why: format!(
-                    "there is no container `{}` in the podman{} that is asked",
-                    printable(name),
-                    caller.whose()
-                ),
-                fix: Some(
-                    "`podman ps --all` lists them; `--set as=USER` asks another user's podman"
-                        .into(),
-                ),
-            })
-        }
-        Err(error) => Err(error),
-    }
 }
 
 impl Template {
@@ -298,54 +278,6 @@ impl Template {
     }
 }
 
-/// Whether podman can lay a layer over it: it can over folders and volumes.
-fn can_be_overlaid(share: &Share) -> bool {
-    let is_folder = || {
-        matches!(
-            files::kind(Path::new(&share.source)),
-            Ok(files::Kind::Folder { .. })
-        )
-    };
-    !share.source.is_empty() && !share.steers() && (!share.is_folder() || is_folder())
-}
-
-/// The machine on which podman's containers run. What is mounted below a folder it makes read-only on no demand.
-struct PodmansMachine<'a> {
-    cx: &'a Context<'a>,
-    caller: &'a Caller,
-}
-
-impl Machine for PodmansMachine<'_> {
-    fn has(&self, share: &Share) -> bool {
-        if share.is_folder() {
-            return files::kind(Path::new(&share.source)).is_ok();
-        }
-        // One that cannot be asked for is not stood in for: then the line itself fails.
-        let asked = self.caller.exists(self.cx, "volume", &share.source);
-        asked.unwrap_or(true)
-    }
-
-    fn place(&self, share: &Share) -> Option<String> {
-        if share.is_folder() {
-            return Some(share.source.clone());
-        }
-        let arguments = ["volume", "inspect", "--", &share.source];
-        let found = self
-            .caller
-            .ask(self.cx, "inspect the volume", &arguments, CONTROL_LIMIT);
-        let found = found.ok()?;
-        Some(found[0]["Mountpoint"].as_str()?.to_owned())
-    }
-
-    fn mounts_of(&self, container: &str) -> Option<Vec<Json>> {
-        mounts_of(&inspected(self.cx, self.caller, container).ok()?["Mounts"])
-    }
-
-    fn is_here(&self) -> bool {
-        true
-    }
-}
-
 /// The line that made a container, as podman keeps it.
 fn made_by(found: &Json, name: &str) -> Result<Vec<String>, EnvError> {
     if found["Pod"].as_str().is_some_and(|pod| !pod.is_empty()) {
@@ -447,6 +379,10 @@ impl Podman {
         protect::guard(&mut taken, &body, wish.consent, &machine)?;
         let ids = taken.kept.iter().map(|it| it.id.clone());
         template.kept = ids.chain(taken.untried.iter().cloned()).collect();
+        if !taken.networks.is_empty() {
+            let network = ["network", protect::ENGINES_NETWORK].map(str::to_owned);
+            template.kept.extend(network);
+        }
         let file = template.keep(wish.folder)?;
         taken.settings = template.settings(&file);
         Ok(taken)
@@ -509,30 +445,6 @@ impl Podman {
             },
         })
     }
-}
-
-/// The running containers that write to a path.
-pub(super) fn writers(cx: &Context<'_>, caller: &Caller, path: &Path) -> Vec<String> {
-    let running = caller.ask(
-        cx,
-        "list containers",
-        &["ps", "--format=json"],
-        CONTROL_LIMIT,
-    );
-    let running = running.ok().and_then(|found| found.as_array().cloned());
-    let writes = |mount: &Json| {
-        let source = Path::new(mount["Source"].as_str().unwrap_or_default());
-        writes_to(source, mount["RW"] == true, path)
-    };
-    let names = running.unwrap_or_default().into_iter().filter_map(|found| {
-        let name = found["Names"][0].as_str().or(found["Id"].as_str())?;
-        let found = inspected(cx, caller, name).ok()?;
-        let mut mounts = found["Mounts"].as_array()?.iter();
-        mounts
-            .any(writes)
-            .then(|| format!("the container `{}` of podman", printable(name)))
-    });
-    names.collect()
 }
 
 /// The name under which it is on record that a network is made.

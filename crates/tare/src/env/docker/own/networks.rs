@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use bollard::models::NetworkCreateRequest;
 use bollard::query_parameters::InspectNetworkOptions;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tare_model::ArmId;
 
 use super::super::Docker;
@@ -138,15 +138,10 @@ fn words(names: &BTreeSet<String>, links: &[String]) -> Vec<String> {
     names.chain(links).collect()
 }
 
-/// The same body on another network.
-pub(super) fn moved(body: &mut Value, network: &str) {
-    body["HostConfig"]["NetworkMode"] = json!(network);
-    body["HostConfig"]["Links"] = Value::Null;
-    body["NetworkingConfig"] = Value::Null;
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -176,19 +171,5 @@ mod tests {
         );
         let others = of("container:web", Value::Null, Value::Null);
         assert_eq!(others, "the network of the container `web`");
-    }
-
-    #[test]
-    fn a_moved_body_names_nothing_of_the_users_networks() {
-        let mut body = json!({
-            "HostConfig": {"NetworkMode": "mine", "Links": ["db"], "Dns": ["192.0.2.1"]},
-            "NetworkingConfig": {"EndpointsConfig": {"mine": {"Aliases": ["web"]}}}
-        });
-        moved(&mut body, "other");
-        let expected = json!({
-            "HostConfig": {"NetworkMode": "other", "Links": null, "Dns": ["192.0.2.1"]},
-            "NetworkingConfig": null
-        });
-        assert_eq!(body, expected);
     }
 }

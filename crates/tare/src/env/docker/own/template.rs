@@ -16,7 +16,7 @@ use super::super::running::looked_up;
 use super::difference::{self, Copied, Pair};
 #[cfg(unix)]
 use super::line;
-use super::{networks, temporary};
+use super::temporary;
 use crate::cx::{CONTROL_LIMIT, Context};
 use crate::env::EnvError;
 use crate::env::own::machine::Machine;
@@ -74,7 +74,7 @@ impl Template {
 
     /// Has it and a plain one on this network, and on no other.
     pub(super) fn move_to(&mut self, network: &str) {
-        networks::moved(&mut self.body, network);
+        moved(&mut self.body, network);
         self.keep_network();
     }
 
@@ -190,7 +190,11 @@ impl Template {
         machine: &dyn Machine,
         notes: &mut Vec<String>,
     ) -> Result<ContainerCreateBody, EnvError> {
-        let without = own::protect::removable(without, &self.kept)?;
+        let mut kept = self.kept.clone();
+        if self.has_kept_network {
+            kept.extend(["network", own::protect::ENGINES_NETWORK].map(str::to_owned));
+        }
+        let without = own::protect::removable(without, &kept)?;
         let mut body = difference::without(self.pair(), &without)
             .map_err(|why| EnvError::Absent { why, fix: None })?;
         let limit = |body: &Value| body["HostConfig"]["Memory"].as_i64().unwrap_or(0);
@@ -267,6 +271,13 @@ impl Template {
         lost.sort();
         lost
     }
+}
+
+/// The same body on another network.
+fn moved(body: &mut Value, network: &str) {
+    body["HostConfig"]["NetworkMode"] = json!(network);
+    body["HostConfig"]["Links"] = Value::Null;
+    body["NetworkingConfig"] = Value::Null;
 }
 
 /// The newest version of the API that the engine speaks.
@@ -389,6 +400,20 @@ fn shown_body(name: &str, found: ContainerInspectResponse) -> Result<Value, EnvE
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn moved_body_names_no_network_of_the_user() {
+        let mut body = json!({
+            "HostConfig": {"NetworkMode": "mine", "Links": ["db"], "Dns": ["192.0.2.1"]},
+            "NetworkingConfig": {"EndpointsConfig": {"mine": {"Aliases": ["web"]}}}
+        });
+        moved(&mut body, "other");
+        let expected = json!({
+            "HostConfig": {"NetworkMode": "other", "Links": null, "Dns": ["192.0.2.1"]},
+            "NetworkingConfig": null
+        });
+        assert_eq!(body, expected);
+    }
 
     /// As an engine tells of a container, cut down to what matters here.
     fn notes(config: &Value, host: &Value) -> Result<Value, EnvError> {
