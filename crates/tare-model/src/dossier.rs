@@ -195,17 +195,6 @@ impl DossierBlock {
         ]
     }
 
-    /// ln of the cost of the arm over that of each copy of the baseline; the second is absent where there is one copy.
-    /// `None` where a value is not above 0.
-    pub fn ln_ratios(&self, better: Better) -> Option<(f64, Option<f64>)> {
-        let middle = self.ratio(better)?.ln();
-        let half = self.apart.map(|apart| match better {
-            Better::Lower => apart / 2.0,
-            Better::Higher => -apart / 2.0,
-        });
-        Some((middle + half.unwrap_or(0.0), half.map(|half| middle - half)))
-    }
-
     /// Cost of the arm over cost of the baseline; `None` where a value is not above 0.
     pub fn ratio(&self, better: Better) -> Option<f64> {
         if !(self.base > 0.0 && self.env > 0.0) {

@@ -346,14 +346,10 @@ impl OfMetric<'_> {
                     })
                     .collect();
                 let d = d?;
-                let slope = |of: fn(&Differences) -> Option<f64>| {
-                    let values: Option<Vec<f64>> = d.iter().map(of).collect();
-                    theil_sen_slope(&log2, &values?)
-                };
-                let slopes = Differences {
-                    first: slope(|d| Some(d.first))?,
-                    second: slope(|d| d.second),
-                };
+                let slope = |values: Option<Vec<f64>>| theil_sen_slope(&log2, &values?);
+                let first = slope(Some(d.iter().map(|d| d.first).collect()))?;
+                let second = slope(d.iter().map(|d| d.second).collect());
+                let slopes = Differences { first, second };
                 Some((block, slopes))
             })
             .unzip();

@@ -18,7 +18,8 @@ fn arms_are_prepared_started_greeted_asked_measured_stopped_and_removed_in_this_
     for arm in ["host", A_PRIME, "box"] {
         expected.push(format!("prepare {arm}"));
     }
-    for arm in ["host", A_PRIME, "box"] {
+    for place in Plan::new(&study).start_order(0, 3) {
+        let arm = ["host", A_PRIME, "box"][place];
         expected.extend(["start", "hello", "facts"].map(|verb| format!("{verb} {arm}")));
     }
     expected.extend(order);
@@ -65,7 +66,9 @@ fn every_trial_of_the_plan_is_stored_and_a_prime_is_among_the_arms() {
     assert_eq!(stored.stopped_by, Some(StoppedBy::Blocks));
     // Blocks 0 and 1 are one launch, block 2 the next: every arm was started twice.
     assert_eq!(stored.launches.len(), 6);
-    assert_eq!(stored.launches[0].facts["paths"], "/,/work/host");
+    let mut launches = stored.launches.iter();
+    let of_host = launches.find(|launch| launch.arm.as_str() == "host");
+    assert_eq!(of_host.unwrap().facts["paths"], "/,/work/host");
     assert_eq!(stored.launches[5].launch, 1);
     scene.assert_all_removed();
 }
