@@ -47,7 +47,6 @@ crates/tare/src/analyze/together.rs joint one pass over the trials
 crates/tare/src/cli/why.rs ask one command, in the order of time
 crates/tare/src/env/docker/settings.rs every_setting_is_read its steps share what they look at
 crates/tare/src/report/html/mod.rs body one picture, drawn from left to right
-crates/tare/src/report/terminal/why.rs why one picture, drawn from left to right
 crates/tare/src/run/alternate.rs alternate one turn of a clock, whose order is what matters
 crates/tare/src/run/dispatch.rs measure one turn of a clock, whose order is what matters
 crates/tare/src/run/pair.rs serve_and_measure one turn of a clock, whose order is what matters

@@ -94,7 +94,7 @@ mod tests {
         let arm = ArmSpec::new(ArmId::new("off-3").unwrap(), "docker", Params::new());
         let of =
             |arms: &[ArmSpec], left_ns| study(&ask, &first, pace, arms.to_vec(), (left_ns, 24));
-        let found = of(&[arm.clone()], 60 * SECOND).unwrap();
+        let found = of(std::slice::from_ref(&arm), 60 * SECOND).unwrap();
         assert!(found.arms.iter().any(|it| it.id == arm.id));
         assert_eq!(found.blocks_max, 24);
         // Two starts and six blocks of three take twenty seconds, and there is some reserve.

@@ -199,7 +199,7 @@ fn detectable(ratio: &Span, n_blocks: u32) -> Option<f64> {
 }
 
 /// The headline where the command is next to nothing beside starting its environment.
-pub(super) fn start_up(told: Headline, life_ns: f64, sides: Sides<'_>) -> Headline {
+pub(super) fn start_up(told: &Headline, life_ns: f64, sides: Sides<'_>) -> Headline {
     let takes = format!(
         "starting and removing `{}` takes {}",
         sides.env.id,
@@ -211,7 +211,7 @@ pub(super) fn start_up(told: Headline, life_ns: f64, sides: Sides<'_>) -> Headli
             _ => format!("{} Apart from that {takes}.", told.text),
         },
         outcome: WhyOutcome::StartUp,
-        ..told
+        could_see: told.could_see,
     }
 }
 

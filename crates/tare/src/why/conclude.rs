@@ -156,7 +156,7 @@ pub fn conclude(run: &RunData) -> Dossier {
     };
     let mut told = headline(cell.as_ref(), sides, &spent);
     if let Some(lives) = lives.filter(|_| has_start_up) {
-        told = start_up(told, lives.point, sides);
+        told = start_up(&told, lives.point, sides);
     }
     let ladder = dossier.ladder.as_ref();
     let (reason, lines) = below(&Below {

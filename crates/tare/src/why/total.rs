@@ -39,22 +39,22 @@ impl Total {
     /// What `arm` costs more than `earlier`.
     pub fn of(readings: &Readings, earlier: &str, arm: &str, metric: &str) -> Self {
         Self::new(
-            readings.differences(earlier, arm, metric),
+            &readings.differences(earlier, arm, metric),
             &readings.values(arm, metric),
         )
     }
 
     /// `differences` are those of the arm with another, `values` its own; more is worse in both.
-    fn new(differences: ByBlock, values: &ByBlock) -> Self {
+    fn new(differences: &ByBlock, values: &ByBlock) -> Self {
         let levels = values
             .iter()
             .map(|(block, value)| (*block, value.map(f64::abs)));
-        let is_gain = match interval(&differences) {
+        let is_gain = match interval(differences) {
             Some(found) => found.high < 0.0,
             None => !differences.is_empty() && differences.values().all(|it| it.mean() < 0.0),
         };
         Self {
-            differences: turned(&differences, is_gain),
+            differences: turned(differences, is_gain),
             is_gain,
             levels: levels.filter(|(_, level)| level.first > 0.0).collect(),
         }
@@ -194,7 +194,7 @@ mod tests {
     fn gain_has_shares_like_a_cost() {
         let values = by_block(12, |block| 50.0 + noise(block));
         let gain = by_block(12, |block| -10.0 + noise(block));
-        let total = Total::new(gain.clone(), &values);
+        let total = Total::new(&gain, &values);
         let all = total.without(&gain).unwrap();
         assert!(
             all.effect.low > 0.0 && all.share.unwrap().low > 0.9,
@@ -229,7 +229,7 @@ mod tests {
         );
         let differences = joint(&env, &host, |env, host| env - host);
         assert!(interval(&differences).unwrap().low <= 0.0);
-        let removed = Total::new(differences, &env)
+        let removed = Total::new(&differences, &env)
             .without(&joint(&env, &without, |env, without| env - without))
             .unwrap();
         let share = removed.share.unwrap();

@@ -10,6 +10,7 @@ use crate::docker::{arm, world};
 use crate::own::{Bench, arm_of, bench, has_engine, inspected, printed};
 use crate::product::{Ended, Product, assert_valid_dossier};
 use crate::tools_io::texts;
+use crate::why::confirmed;
 
 /// A loop of some milliseconds.
 pub(crate) const WORK: &str = "i=0; while [ $i -lt 4000 ]; do i=$((i+1)); done";
@@ -201,4 +202,35 @@ fn an_arm_of_a_study_is_like_the_line_that_its_settings_hold() {
     let error = environment.prepare(&world.cx()).unwrap_err();
     assert!(error.to_string().contains("no-such-flag"), "{error}");
     environment.remove(&world.cx()).unwrap();
+}
+
+#[test]
+fn gain_is_searched_like_a_slowdown() {
+    let (bench, product) = needed!(bench("gain"));
+    let script = "n=60000; case $(cat /proc/$$/environ | cat) in *FAST_MODE*) n=2000;; esac; i=0; while [ $i -lt $n ]; do i=$((i+1)); done";
+    let ask = ["why", "--json", "-", "--budget", "180s", "--"];
+    let line = ["docker", "run", "--rm", "-e", "FAST_MODE=1"];
+    let command = [bench.image.as_str(), "sh", "-c", script];
+    let dossier = product.run([&ask[..], &line, &command].concat());
+    let dossier = dossier.expect(0).json();
+    assert_valid_dossier(&dossier);
+    assert_eq!(dossier["why"]["outcome"], "gain", "{:#}", dossier["why"]);
+    confirmed(&dossier, "own.env.FAST_MODE");
+    let answer = dossier["why"]["answer"].as_str().unwrap();
+    assert!(
+        answer.contains("× faster in your container than "),
+        "{answer}"
+    );
+    product.assert_nothing_left();
+}
+
+#[test]
+fn place_given_by_the_line_is_a_difference() {
+    let (bench, product) = needed!(bench("place"));
+    let script = "n=2000; case $(cat /proc/$$/environ | cat) in *slow-place*) n=60000;; esac; i=0; while [ $i -lt $n ]; do i=$((i+1)); done";
+    let flags = ["-e", "LD_LIBRARY_PATH=/slow-place"];
+    let dossier = bench.cost(&product, &["--budget", "180s"], &flags, script);
+    confirmed(&dossier, "own.env.LD_LIBRARY_PATH");
+    assert_eq!(dossier["why"]["reason"], "confirmed");
+    product.assert_nothing_left();
 }

@@ -5,10 +5,11 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use crate::oci::is_available;
 use crate::product::{
     Ended, Product, Started, assert_valid_dossier, has_container, has_docker, words,
 };
-use crate::world::skip;
+use crate::world::{World, skip};
 
 /// Short enough for a test, long enough for six blocks of a short command.
 const BUDGET: &str = "40s";
@@ -198,6 +199,24 @@ fn a_command_that_costs_nothing_more_is_not_accused() {
     );
     let answer = dossier["why"]["answer"].as_str().unwrap();
     assert!(answer.contains('%') || answer.contains('×'), "{answer}");
+    product.assert_nothing_left();
+}
+
+#[test]
+fn oci_runtime_needs_no_named_root() {
+    let product = needed!(beside_a_container());
+    let command = [
+        "sh",
+        "-c",
+        "i=0; while [ $i -lt 9000 ]; do i=$((i+1)); done",
+    ];
+    let world = World::new("why-oci");
+    if !is_available(&world, "runc") {
+        return;
+    }
+    let dossier = why(&product, &["--env", "oci"], &command).expect(0).json();
+    assert_valid_dossier(&dossier);
+    assert_eq!(dossier["why"]["arm"], "oci");
     product.assert_nothing_left();
 }
 

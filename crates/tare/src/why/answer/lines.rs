@@ -69,7 +69,7 @@ pub(in crate::why) fn below(it: &Below<'_>) -> (Option<WhyReason>, Vec<AnswerLin
     let undecided: Vec<String> = it.of(Status::Undecided).map(name).collect();
     let untested: Vec<String> = it.of(Status::Untested).map(with_reason).collect();
     let first = it.of(Status::Undecided).chain(it.of(Status::Untested));
-    let first: Vec<String> = first.take(2).map(name).collect();
+    let first: Vec<String> = first.take(2).map(short_name).collect();
     lines.extend(list(AnswerLabel::Undecided, undecided));
     lines.extend(list(AnswerLabel::NotTested, untested));
     if !is_found && !it.is_interrupted && !first.is_empty() {
@@ -257,6 +257,15 @@ fn name(finding: &DossierFinding) -> String {
             format!("{title} ({})", finding.cause)
         }
         None => finding.cause.clone(),
+    }
+}
+
+/// The same for what is named in full above.
+fn short_name(finding: &DossierFinding) -> String {
+    if finding.cause.starts_with(OWN) {
+        name(finding)
+    } else {
+        finding.cause.clone()
     }
 }
 

@@ -184,7 +184,7 @@ fn start_up_stands_beside_the_program() {
         baseline: HOST,
         terms: Terms::of(user_command::WALL),
     };
-    let told = start_up(told, 310e6, sides);
+    let told = start_up(&told, 310e6, sides);
     assert_eq!(
         told.text,
         "The program itself runs at the same speed; starting and removing `docker` takes 310 ms."
@@ -237,8 +237,8 @@ fn difference(id: &str, status: Status, point: f64) -> DossierFinding {
 
 fn below_of(outcome: WhyOutcome, findings: &[DossierFinding]) -> (Option<WhyReason>, String) {
     let env = of_user();
-    let shares = findings.iter().filter(|it| it.status == Status::Confirmed);
-    let explained = shares.filter_map(|it| it.share).next();
+    let mut shares = findings.iter().filter(|it| it.status == Status::Confirmed);
+    let explained = shares.find_map(|it| it.share);
     let (reason, lines) = below(&Below {
         outcome,
         env: &env,

@@ -217,7 +217,7 @@ mod tests {
         );
         // Not tried at all, so nothing says that it cannot be removed.
         assert_eq!(
-            settled(&[others.clone()], 0.0),
+            settled(std::slice::from_ref(&others), 0.0),
             expected([Refuted, Refuted, Untested])
         );
         // Half of it is in the container itself.

@@ -230,15 +230,7 @@ impl Hunt {
             self.to_prove = Some(Vec::new());
             let tried = tries(&sets, room);
             if tried.is_empty() {
-                let is_reopened = self.n_reopened < REOPENED_MOST
-                    && self.search.found().is_empty()
-                    && self.search.reopen();
-                if !is_reopened {
-                    return None;
-                }
-                self.n_reopened += 1;
-                self.to_prove = None;
-                return self.next(ask, first, pace, n_arms, left_ns);
+                return self.next_reopened(ask, first, pace, (n_arms, left_ns));
             }
             self.prove(ask, asks, &mut arms, &tried);
             let specs = arms.into_specs();
@@ -284,6 +276,23 @@ impl Hunt {
             sets: Vec::new(),
             is_again: self.search.tries() > 0,
         })
+    }
+
+    /// The next study where what was left undecided is taken up again.
+    fn next_reopened(
+        &mut self,
+        ask: &Ask,
+        first: &First,
+        pace: Pace,
+        (n_arms, left_ns): (usize, u64),
+    ) -> Option<Next> {
+        let is_over = self.n_reopened >= REOPENED_MOST || !self.search.found().is_empty();
+        if is_over || !self.search.reopen() {
+            return None;
+        }
+        self.n_reopened += 1;
+        self.to_prove = None;
+        self.next(ask, first, pace, n_arms, left_ns)
     }
 
     /// The arm of a probe: the one that was tried before, or a new one.
