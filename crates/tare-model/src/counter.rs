@@ -36,7 +36,7 @@ names! {
     /// How often its processor was taken away.
     NIVCSW = "nivcsw", Count, by [Agent], Read;
     /// Memory at its most.
-    MAX_RSS = "max_rss_bytes", Bytes, by [Agent], Kept;
+    MAX_RSS = "max_rss_bytes", Bytes, by [Agent], Read;
     /// Blocks that were read for it.
     INBLOCK = "inblock", Count, by [Agent], Read;
     /// Blocks that it wrote.

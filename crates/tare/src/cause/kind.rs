@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     /// Workloads that run a program of the user's choice; every other program is named as a tool.
-    const COMMANDS: [&str; 2] = ["command", "user-command"];
+    const COMMANDS: [&str; 3] = ["command", "compared-command", "user-command"];
     /// What it leans on is a parameter's affair.
     const OF_ALL_KINDS: &str = "stress-ng";
 

@@ -42,17 +42,23 @@ impl Gate {
         let answered = answer(&self.options, kind, place);
         let answer = match answered {
             Ok(answer) => answer,
-            // A commit that does not build or run is neither good nor bad.
-            Err(failed) if self.bisect && failed.exit == Exit::Failure => {
-                return Err(Failed {
-                    exit: Exit::Skip,
-                    ..failed
-                });
+            // A commit that does not build or run is neither good nor bad, and git takes every other status for bad.
+            Err(failed) if self.bisect => {
+                let exit = if failed.exit == Exit::Interrupted {
+                    Exit::Abort
+                } else {
+                    Exit::Skip
+                };
+                return Err(Failed { exit, ..failed });
             }
             Err(failed) => return Err(failed),
         };
         if answer.is_interrupted {
-            return Ok(Exit::Interrupted);
+            return Ok(if self.bisect {
+                Exit::Abort
+            } else {
+                Exit::Interrupted
+            });
         }
         if self.aa {
             output::text(&control(&answer.comparison))?;

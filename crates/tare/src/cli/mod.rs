@@ -60,6 +60,8 @@ pub enum Exit {
     Open = 6,
     /// `tare gate --bisect`: git is to skip this commit.
     Skip = 125,
+    /// `tare gate --bisect`: git is to end the search.
+    Abort = 128,
 }
 
 /// Why a command ended without doing its work.

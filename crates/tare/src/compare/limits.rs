@@ -1,6 +1,18 @@
 //! What counts: margins and floors of rows, and which rows a gate is about.
 
-use super::row::Unit;
+use serde::{Deserialize, Serialize};
+
+/// What a row is counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// Time.
+    Nanoseconds,
+    /// Memory or transferred data.
+    Bytes,
+    /// Anything else.
+    Count,
+}
 
 /// What the command line said of rows; patterns may hold `*`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -74,10 +86,11 @@ mod tests {
             only: vec!["*.wall".into()],
             skip: vec!["c.*".into()],
         };
-        assert_eq!(limits.margin_of("b.wall"), 0.1);
-        assert_eq!(limits.margin_of("b.cpu"), 0.05);
-        assert_eq!(limits.floor_of("b.memory", Unit::Bytes), 1.0);
-        assert_eq!(limits.floor_of("b.wall", Unit::Nanoseconds), FLOOR_NS);
+        let margins = ["b.wall", "b.cpu"].map(|row| limits.margin_of(row));
+        assert_eq!(margins, [0.1, 0.05]);
+        let floors = [("b.memory", Unit::Bytes), ("b.wall", Unit::Nanoseconds)];
+        let floors = floors.map(|(row, unit)| limits.floor_of(row, unit));
+        assert_eq!(floors, [1.0, FLOOR_NS]);
         assert!(limits.gates("b.wall") && !limits.gates("c.wall") && !limits.gates("b.cpu"));
         assert!(matches("a*c*", "abcd") && !matches("a*e", "abcd") && matches("*ü*", "grün"));
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tare_model::dossier::{Dossier, DossierCell, Span};
 use tare_stats::special::{t_quantile, t_upper};
 
-use super::limits::Limits;
+use super::limits::{Limits, Unit};
 use crate::workload::compared_command as metrics;
 
 /// What a row says of a side against the base.
@@ -35,18 +35,6 @@ impl Word {
             Self::Inconclusive => "inconclusive",
         }
     }
-}
-
-/// What a row is counted in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Unit {
-    /// Time.
-    Nanoseconds,
-    /// Memory or transferred data.
-    Bytes,
-    /// Anything else.
-    Count,
 }
 
 /// A relative change with its 95 % interval: 0.04 is 4 % more.

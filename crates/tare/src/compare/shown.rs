@@ -1,6 +1,7 @@
 //! Numbers and sentences of a comparison, the same in every form.
 
-use super::row::{Effect, Row, Unit, Word};
+use super::limits::Unit;
+use super::row::{Effect, Row, Word};
 use super::{Comparison, Decision};
 use crate::report::foreign::harmless;
 use crate::report::terminal::time;

@@ -7,7 +7,7 @@ use crate::world::skip;
 
 /// Work of a shell that takes about so many times as long as one unit of it.
 pub(crate) fn work(units: u32) -> String {
-    times(units * 30_000)
+    times(units * 8_000)
 }
 
 fn times(count: u32) -> String {
@@ -16,7 +16,7 @@ fn times(count: u32) -> String {
 
 fn compare(product: &Product, arguments: &[&str]) -> Ended {
     let usual = [
-        "compare", "--json", "-", "--budget", "40s", "--margin", "40%", "--only", "wall",
+        "compare", "--json", "-", "--budget", "60s", "--margin", "40%", "--only", "wall",
     ];
     product.run(usual.iter().chain(arguments))
 }
@@ -211,7 +211,7 @@ fn two_environments_are_compared_with_one_command() {
             "--json",
             "-",
             "--budget",
-            "40s",
+            "60s",
             "--margin",
             "40%",
             "--only",

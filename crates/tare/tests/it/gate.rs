@@ -8,7 +8,7 @@ use crate::product::{Ended, Product};
 use crate::world::skip;
 
 const USUAL: [&str; 7] = [
-    "gate", "--budget", "40s", "--margin", "40%", "--only", "wall",
+    "gate", "--budget", "60s", "--margin", "40%", "--only", "wall",
 ];
 
 fn gate(product: &Product, arguments: &[&str]) -> Ended {
@@ -27,7 +27,7 @@ fn gate_is_red_only_where_something_is_proven_slower() {
     // Faster is no reason, nor is what is skipped.
     gate(&product, &[&long, &short]).expect(0);
     let arguments = [
-        "gate", "--budget", "8s", "--margin", "40%", "--skip", "*", &short, &long,
+        "gate", "--budget", "20s", "--margin", "40%", "--skip", "*", &short, &long,
     ];
     product.run(arguments).expect(0);
     let arguments = arguments.iter().chain(&["--fail-on", "slower-or-open"]);
@@ -116,7 +116,7 @@ impl Repository {
     }
 
     fn commit(&self, units: u32, subject: &str) {
-        let count = units * 30_000;
+        let count = units * 8_000;
         let text = format!("#!/bin/sh\ni=0; while [ $i -lt {count} ]; do i=$((i+1)); done\n");
         self.product.file("source.sh", text);
         self.git(&["add", "source.sh"]);
@@ -180,6 +180,8 @@ fn commit_that_does_not_build_is_skipped_by_bisect() {
     ask(&broken).expect(5).complains("no such header");
     let bisecting = [&["--bisect"], &broken[..]].concat();
     ask(&bisecting).expect(125);
+    // A program that is missing is no bad commit either.
+    ask(&["--bisect", "--", "./no-such-program"]).expect(125);
     let unknown = gate(
         &repository.product,
         &["--base", "no-such", "--", "./program"],

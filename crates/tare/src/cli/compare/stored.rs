@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use tare_model::dossier::{Dossier, DossierCell, Span};
+use tare_model::fact;
 
 use super::super::home::Place;
 use super::super::{Exit, Failed, recount};
@@ -140,15 +141,11 @@ fn notes(base: &Dossier, head: &Dossier) -> Vec<String> {
             .unwrap_or_default()
     };
     let (first, second) = (facts(base), facts(head));
-    for (name, value) in &first {
-        let is_of_machine = ["cpu.model", "kernel", "host."]
-            .iter()
-            .any(|part| name.starts_with(part));
-        if let Some(other) = second
-            .get(name)
-            .filter(|other| *other != value && is_of_machine)
+    for name in [fact::CPU_MODEL, fact::KERNEL_RELEASE] {
+        if let (Some(one), Some(other)) = (first.get(name), second.get(name))
+            && one != other
         {
-            notes.push(format!("{name} differs: {value} and {other}"));
+            notes.push(format!("{name} differs: {one} and {other}"));
         }
     }
     notes

@@ -35,7 +35,7 @@ fn xml(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::{Comparison, Decision, Effect, Row, SideNote, Word, row::Unit};
+    use crate::compare::{Comparison, Decision, Effect, Row, SideNote, Word, limits::Unit};
 
     fn row(name: &str, word: Word, point: f64) -> Row {
         Row {
