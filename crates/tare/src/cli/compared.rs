@@ -10,12 +10,10 @@ use crate::store::Store;
 /// The options of commands that tell a run.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct Compared {
-    /// Compare with this arm instead of the study's baseline: a volume with a layer, one engine with another. The second
-    /// copy of the baseline is left out then.
+    /// Compare with this arm instead of the study's baseline; there is no A/A control then.
     #[arg(long, value_name = "ARM")]
     pub(super) against: Option<String>,
-    /// Compare each two arms with each other as well, from the same blocks; a study asks for it with `pairs = true`
-    /// under `[design]`.
+    /// Compare arms pairwise too, from the same blocks (in a study: `pairs = true` under `[design]`).
     #[arg(long, conflicts_with = "against")]
     pub(super) pairs: bool,
 }

@@ -24,7 +24,7 @@ const TRIAL_NS: u64 = 40_000_000;
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }

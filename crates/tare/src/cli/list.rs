@@ -23,7 +23,7 @@ enum What {
 pub(crate) struct List {
     /// What to list; everything when omitted.
     what: Option<What>,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }

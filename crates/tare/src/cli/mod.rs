@@ -145,51 +145,51 @@ impl From<crate::cx::files::FileError> for Failed {
     }
 }
 
-/// Weighs what an execution environment costs, and says why.
+/// Measure the overhead of containers, VMs and other environments, and find its cause.
 #[derive(Debug, Parser)]
 #[command(name = "tare", version, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// The agent's file, instead of the one inside this program.
+    /// Use this agent instead of the embedded one.
     #[arg(long, global = true, value_name = "PATH", hide_short_help = true)]
     agent: Option<std::path::PathBuf>,
-    /// The store's file.
+    /// Use this store (default: store.db in `$TARE_HOME` or `~/.local/state/tare`).
     #[arg(long, global = true, value_name = "FILE")]
     store: Option<std::path::PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Measure: the same work in every environment, in randomised blocks.
+    /// Measure the same work in every environment, in randomised blocks.
     Run(run::Run),
-    /// Which mechanism makes a command of yours cost more in an environment, proved by switching it off.
+    /// Find which mechanism slows a command down inside, proved by switching it off.
     Why(why::Why),
-    /// Which of two or more commands, environments or revisions is faster.
+    /// Find which of two or more commands, environments or revisions is faster.
     Compare(Box<compare::Compare>),
     /// Compare, and exit with status 1 if something is proven slower.
     Gate(Box<gate::Gate>),
-    /// Where a metric changed over the stored comparisons.
+    /// Show where a metric changed over the stored comparisons.
     History(history::History),
-    /// What there is: environments, workloads, studies.
+    /// List environments, workloads, studies and causes.
     List(list::List),
-    /// What is available here, what is missing and how to get it, and how noisy it is.
+    /// Check what works here, what is missing and how to get it, and how noisy the machine is.
     Doctor(doctor::Doctor),
-    /// The runs in the store.
+    /// List stored runs.
     Runs(runs::Runs),
-    /// One run of the store, drawn again from its raw data.
+    /// Show a stored run with all values, derived again from raw output.
     Show(show::Show),
-    /// A stored run in a form for others.
+    /// Write a stored run as page, Markdown, LaTeX, figures or data.
     Report(report::Report),
-    /// The stored runs as pages in a browser on this machine.
+    /// Serve stored runs as pages on the loopback.
     Serve(serve::Serve),
-    /// Derive every number of a bundle again from its raw output, and compare.
+    /// Derive every number of a bundle again and compare.
     Replay(bundle::Replay),
-    /// Remove whatever an earlier crash left behind.
+    /// Remove leftovers of killed runs.
     Clean(clean::Clean),
-    /// Completions for a shell, on standard output.
+    /// Print completions for a shell.
     Completions(completions::Completions),
-    /// Pages for `man`, in a folder.
+    /// Write man pages into a folder.
     Man(man::Man),
 }
 

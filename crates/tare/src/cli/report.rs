@@ -19,16 +19,15 @@ pub(crate) struct Report {
     /// The run: its name, the beginning of it, or `latest`.
     #[arg(default_value = "latest")]
     run: String,
-    /// The form.
+    /// Format of the report.
     #[arg(long, value_name = "NAME", default_value = "table", value_parser = formats())]
     format: &'static Format,
     #[command(flatten)]
     compared: Compared,
-    /// The file to write, or for a form of several files their folder; without it standard output, or the current
-    /// folder.
+    /// File to write, or the folder of several files (default: stdout, or the current folder).
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// Write raw output, study, dossier, page, versions and checksums into one archive, for `tare replay` and for others.
+    /// Write an archive for `tare replay`: raw output, study, dossier, page, versions, checksums.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["format", "against", "pairs", "output"])]
     bundle: Option<PathBuf>,
 }

@@ -30,67 +30,67 @@ use crate::{why, workload};
 )]
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// A built-in study, or the file of one of your own.
+    /// Built-in study, or a study file.
     #[arg(default_value = "quick", value_name = "STUDY | FILE.toml")]
     study: String,
-    /// Only these environments beside the baseline, with settings if wanted: `container,docker:cpus=0.5,memory=64m`;
-    /// an error if one cannot be started.
+    /// Run these environments and the baseline only, settings behind a colon: `container,docker:cpus=0.5,memory=64m`;
+    /// fails if one cannot be started.
     #[arg(long, value_name = "A,B")]
     env: Vec<String>,
-    /// A setting of one arm: `docker.cpus=0.5`; `tare list environments` names them.
+    /// Set a setting of one arm: `docker.cpus=0.5` (all: `tare list environments`).
     #[arg(long = "set", value_name = "ARM.NAME=VALUE")]
     settings: Vec<String>,
-    /// Only these workloads.
+    /// Run these workloads only.
     #[arg(long, value_name = "W,…", value_delimiter = ',')]
     workload: Vec<String>,
-    /// Each workload with so many instances at once, one number after another.
+    /// Run so many instances at once, one number after another.
     #[arg(long, value_name = "1,2,3", value_delimiter = ',')]
     instances: Vec<u32>,
-    /// Where instances run: as `processes` of one environment, or each in one of several `environments`.
+    /// Run instances as `processes` of one environment, or in `environments` of their own (default: the study's).
     #[arg(long, value_parser = config::spread, value_name = "WHERE")]
     spread: Option<Spread>,
-    /// Time for the whole run, for example `90s`; with `--resume`, time from now on, which may add blocks to a run
-    /// that had ended.
+    /// Limit the time of the run, such as `90s`; with `--resume` from now on, also to add blocks to a finished run
+    /// (default: the study's).
     #[arg(long, value_parser = units::some_duration_ns, value_name = "TIME")]
     budget: Option<u64>,
-    /// Wanted half-width of every ratio, for example `2%`.
+    /// Stop when every ratio has this half-width, such as `2%` (default: half of its margin).
     #[arg(long, value_parser = units::fraction, value_name = "PERCENT")]
     precision: Option<f64>,
-    /// Exactly so many blocks, whatever the precision.
+    /// Run exactly so many blocks, whatever the precision.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     blocks: Option<u32>,
-    /// Seed of the order; drawn, and told, where neither this nor the study gives one.
+    /// Seed for the trial order (default: the study's, else random; recorded with the run).
     #[arg(long)]
     seed: Option<u64>,
-    /// Measure even if an arm has another version of a tool than the baseline; its cells are labelled
-    /// `different-tool` and say nothing about the environment.
+    /// Allow another version of a tool than the baseline's; its cells are labelled `different-tool` and say nothing
+    /// about the environment.
     #[arg(long)]
     allow_different_tools: bool,
-    /// Time after the comparison for switching suspected causes off, for example `60s`; `0s` for none. Without it
-    /// what the comparison left of its budget is taken, but not where blocks are given, or a run is gone on with.
+    /// Test suspected causes for this time after the comparison, such as `60s`; `0s` for none (default: the rest of
+    /// the budget; none with `--blocks` or `--resume`).
     #[arg(long, value_parser = units::duration_ns, value_name = "TIME")]
     prove: Option<u64>,
     #[command(flatten)]
     compared: Compared,
-    /// Write the dossier to this file; `-` prints it, and nothing else, on standard output.
+    /// Write the dossier to FILE; `-` prints only it on stdout.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write the page to this file: the answer, every cost with its interval, every block, the method.
+    /// Write the page to FILE.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// All values, remarks and differences in the terminal, as `tare show` draws them later.
+    /// Print all values, as `tare show` does.
     #[arg(long)]
     full: bool,
-    /// Go on with an interrupted run: the newest, or the one that is named; with `--budget` also with a finished one.
+    /// Resume an interrupted run; with `--budget` add blocks to a finished one (default: the newest).
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "", group = "stored", conflicts_with_all = ["env", "settings", "workload", "instances", "spread", "precision", "blocks", "seed", "allow_different_tools"])]
     resume: Option<String>,
-    /// Measure the study of a bundle here, in the same order, and set its costs beside those of the bundle.
+    /// Repeat the study of a bundle here, in the same order, and compare the results.
     #[arg(long, value_name = "BUNDLE", group = "stored", conflicts_with_all = ["study", "env", "settings", "workload", "instances", "spread", "precision", "blocks", "seed", "allow_different_tools"])]
     again: Option<PathBuf>,
     /// Print what would be measured, how often at most and what it reaches, and run nothing.
     #[arg(long = "dry-run", conflicts_with = "stored")]
     is_dry: bool,
-    /// Go on with a run that was not begun here, or repeat one: its study is a program, and this runs it.
+    /// Run the commands of a study that was not started here.
     #[arg(long, requires = "stored")]
     trust: bool,
 }

@@ -13,10 +13,10 @@ use crate::store::{RunLine, Store};
 
 #[derive(Debug, Args)]
 pub(crate) struct Runs {
-    /// As JSON, every run by itself.
+    /// Print JSON, one object per run.
     #[arg(long)]
     json: bool,
-    /// Every run by itself, also those that came before another in one answer of `tare why`.
+    /// List every run, also those that a `tare why` consists of.
     #[arg(long)]
     all: bool,
     /// Delete this run with everything that it stored, also what its commands printed. For good.

@@ -10,15 +10,15 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// The run: its name, the beginning of it, or `latest`.
+    /// Run: its name, a prefix of it, or `latest`.
     #[arg(default_value = "latest")]
     run: String,
     #[command(flatten)]
     compared: Compared,
-    /// Set the costs of this run beside those of another, which is then A.
+    /// Compare this run (B) with RUN (A).
     #[arg(long, value_name = "RUN", conflicts_with_all = ["against", "pairs", "json"])]
     beside: Option<String>,
-    /// The dossier as JSON instead of the table.
+    /// Print the dossier as JSON.
     #[arg(long)]
     json: bool,
 }

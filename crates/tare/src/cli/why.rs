@@ -38,25 +38,25 @@ pub(crate) struct Why {
     /// Default: docker, else podman, else the built-in container.
     #[arg(long, value_name = "ENV")]
     env: Option<String>,
-    /// A setting of the environment; `tare list environments` names them.
+    /// Set a setting of the environment (all: `tare list environments`).
     #[arg(long = "set", value_name = "NAME=VALUE")]
     settings: Vec<String>,
-    /// What is compared: `wall`, `cpu`, or a regular expression that finds a number in the output.
+    /// Compare wall time, CPU time, or a number in the output that a regular expression finds.
     #[arg(long, default_value = "wall", value_name = "wall|cpu|REGEX")]
     metric: String,
-    /// Of the number that the expression finds, more is better.
+    /// Treat a larger number as better (with a regular expression).
     #[arg(long)]
     more_is_better: bool,
-    /// Time for everything, for example `2m`.
+    /// Limit the total time.
     #[arg(long, value_parser = units::some_duration_ns, default_value = "2m", value_name = "TIME")]
     budget: u64,
-    /// A variable that the command gets on both sides, beside the usual ones.
+    /// Pass a variable to the command on both sides.
     #[arg(long = "variable", value_name = "NAME[=TEXT]")]
     variables: Vec<String>,
-    /// Show the working directory inside even if a home, or Tare's own files, lie in it.
+    /// Expose the working directory inside even if it holds a home or Tare's files.
     #[arg(long)]
     show_private: bool,
-    /// Climb the ladder even where the command is as fast.
+    /// Climb the ladder even if the command is not slower.
     #[arg(long)]
     ladder: bool,
     /// A container of yours, running or stopped, by name or id: what makes the command slower in one like it. Without
@@ -80,10 +80,10 @@ pub(crate) struct Why {
     /// it could write to yours; all of it is removed in the end.
     #[arg(long, requires = "compose")]
     with_dependencies: bool,
-    /// In the end change your line by what was found, run it once more, and say whether the cost is gone.
+    /// Apply the fix to your command line at the end and check that the slowdown is gone.
     #[arg(long)]
     apply_check: bool,
-    /// Let the command write to the volumes and folders of your container, which are read-only otherwise.
+    /// Allow writes to the volumes and folders of your container (default: read-only).
     #[arg(long)]
     share_writable: bool,
     #[command(flatten)]
@@ -91,16 +91,16 @@ pub(crate) struct Why {
     /// Print what would be run, how often at most, what it reaches and what it would leave, and run nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Seed of the order; drawn, and told, where none is given.
+    /// Seed for the trial order (default: random; recorded with the run).
     #[arg(long)]
     seed: Option<u64>,
-    /// Write the dossier to this file; `-` prints it, and nothing else, on standard output.
+    /// Write the dossier to FILE; `-` prints only it on stdout.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write the page to this file: the answer, the ladder, the findings, every block, the method.
+    /// Write the page to FILE.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// The command.
+    /// Command to run, or a `docker run …` line.
     #[arg(last = true, required_unless_present_any = ["like", "compose"], value_name = "CMD")]
     command: Vec<String>,
 }

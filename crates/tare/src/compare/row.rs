@@ -382,6 +382,7 @@ pub(super) mod tests {
             env,
             base_alone: None,
             env_alone: None,
+            apart: None,
         };
         let mut faults = DossierCell {
             unit: "count".into(),

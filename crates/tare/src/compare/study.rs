@@ -140,6 +140,7 @@ fn arm(side: &Side, base: &Side, name: &str) -> ArmSpec {
         metric: WALL.id.to_owned(),
         host_files: Vec::new(),
         in_one_go: None,
+        life_ns: None,
     });
     arm
 }

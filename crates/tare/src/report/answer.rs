@@ -38,7 +38,7 @@ pub(in crate::report) fn summary(arm: &str, cells: &[&DossierCell], names: &Name
     // A start is paid once: its ratio to a process's start says nothing, the time that it adds does.
     let (starts, slower): (Vec<_>, Vec<_>) = with(Group::More)
         .into_iter()
-        .partition(|(cell, _)| cell.metric.starts_with(STARTING) && cell.unit == "ns");
+        .partition(|(cell, _)| is_start(cell));
     let start = starts
         .iter()
         .filter_map(|(cell, _)| Some(cell.difference?.point))
@@ -63,7 +63,8 @@ pub(in crate::report) fn summary(arm: &str, cells: &[&DossierCell], names: &Name
     if !faster.is_empty() {
         clauses.push(named(&faster, cells, names));
     }
-    clauses.extend(within_margin(&decided, &within));
+    let is_nothing_shown = slower.is_empty() && faster.is_empty();
+    clauses.extend(within_margin(&decided, &within, is_nothing_shown));
     if !alone.is_empty() {
         clauses.push(format!(
             "{} of {} not significant after correction",
@@ -71,7 +72,6 @@ pub(in crate::report) fn summary(arm: &str, cells: &[&DossierCell], names: &Name
             decided.len()
         ));
     }
-    let is_nothing_shown = slower.is_empty() && faster.is_empty();
     clauses.extend(inconclusive(&decided, &open, is_nothing_shown, names));
     clauses.extend(without_ratio(cells));
     clauses.extend(TooFew::of(cells).map(|few| few.clause()));
@@ -83,6 +83,11 @@ pub(in crate::report) fn summary(arm: &str, cells: &[&DossierCell], names: &Name
         );
     }
     text
+}
+
+/// Whether a cell is a time of starting or stopping an environment.
+pub(super) fn is_start(cell: &DossierCell) -> bool {
+    cell.metric.starts_with(STARTING) && cell.unit == "ns"
 }
 
 /// The largest of these differences; primary metrics first, the others are counted.
@@ -151,18 +156,22 @@ fn undecided(arm: &str, cells: &[&DossierCell]) -> String {
 }
 
 /// How many metrics are within their margin, and how large a slowdown there could be at most.
-fn within_margin(all: &[(&DossierCell, Span)], within: &[(&DossierCell, Span)]) -> Option<String> {
+fn within_margin(
+    all: &[(&DossierCell, Span)],
+    within: &[(&DossierCell, Span)],
+    is_nothing_shown: bool,
+) -> Option<String> {
     let most = within.iter().map(|(_, ratio)| ratio.high);
     let most = 100.0 * (most.fold(1.0, f64::max) - 1.0);
-    let most = if most < 0.05 {
-        format!("below 0.1{NO_BREAK}%")
-    } else {
-        format!("at most {most:.1}{NO_BREAK}%")
+    let most = match most {
+        _ if !is_nothing_shown => String::new(),
+        ..0.05 => format!(" (below 0.1{NO_BREAK}%)"),
+        _ => format!(" (at most {most:.1}{NO_BREAK}%)"),
     };
     (!within.is_empty()).then(|| {
         let plural = if all.len() == 1 { "" } else { "s" };
         format!(
-            "{} of {} metric{plural} within the margin ({most})",
+            "{} of {} metric{plural} within the margin{most}",
             within.len(),
             all.len()
         )
@@ -181,10 +190,10 @@ fn inconclusive(
         .iter()
         .max_by(|(_, one), (_, other)| width(one).total_cmp(&width(other)));
     let (cell, ratio) = widest?;
-    let count = format!("{} of {} inconclusive", open.len(), all.len());
     if !is_nothing_shown {
-        return Some(count);
+        return Some(format!("{} inconclusive", open.len()));
     }
+    let count = format!("{} of {} inconclusive", open.len(), all.len());
     let [low, high] = [ratio.low, ratio.high].map(|end| {
         let (size, verb) = changed(cell, end);
         format!("{size} {verb}")

@@ -17,7 +17,7 @@ pub static CSV: Format = Format {
     needs_readings: true,
     ..Format::new(
         "csv",
-        "every block and slice of every arm, one row each, for spreadsheets and data frames",
+        "every block and slice of every arm, one row each",
         make,
     )
 };

@@ -9,7 +9,7 @@ use super::format::{Format, Made};
 /// The dossier.
 pub static JSON: Format = Format::new(
     "json",
-    "everything that was found out, for programs; schema/dossier-1.schema.json describes it",
+    "the dossier, as in schema/dossier-1.schema.json",
     |material| Made::Text(to_string(material.dossier)),
 );
 

@@ -33,7 +33,7 @@ pub static JSON_LINES: Format = Format {
     needs_readings: true,
     ..Format::new(
         "jsonl",
-        "every block of every arm with its slices, one JSON object a line, for programs",
+        "every block of every arm with its slices, one JSON object per line",
         make,
     )
 };

@@ -20,7 +20,7 @@ mod published;
 /// The files for a paper.
 pub static LATEX: Format = Format::new(
     "latex",
-    "for papers: tables with booktabs and siunitx, a paragraph on the method, references as BibTeX",
+    "tables with booktabs and siunitx, a paragraph on the method, BibTeX references",
     make,
 );
 

@@ -23,7 +23,7 @@ mod published;
 /// The summary.
 pub static MARKDOWN: Format = Format::new(
     "markdown",
-    "a summary for pull requests and CI: the answer, what costs in a table, the rest folded",
+    "summary for pull requests and CI: headlines, overhead and gain in tables, the rest folded",
     |material| Made::Text(summary(material.dossier)),
 )
 .or_called("md");

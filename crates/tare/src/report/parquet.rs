@@ -9,7 +9,7 @@ pub static PARQUET: Format = Format {
     needs_readings: true,
     ..Format::new(
         "parquet",
-        "the rows of `csv` with their types in a file of columns, for data frames and data bases",
+        "rows of `csv` with types, for data frames and databases",
         make,
     )
 };

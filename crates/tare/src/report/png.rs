@@ -10,7 +10,7 @@ pub static PNG: Format = Format {
     needs_fonts: cfg!(feature = "png"),
     ..Format::new(
         "png",
-        "the figures of `svg` as pictures of twice their size, for slides and word processors",
+        "figures of `svg` as bitmaps at twice their size",
         make,
     )
 };

@@ -33,7 +33,7 @@ pub(super) use sweep::of_parameters as sweeps;
 /// The figures.
 pub static SVG: Format = Format::new(
     "svg",
-    "figures for papers and slides: the costs of every arm, the blocks and the distribution of every metric, the steps of an answer, sweeps, courses of trials, and those of a repeated publication",
+    "figures: overhead per arm, blocks and distribution per metric, steps of `tare why`, sweeps, time courses, repeated publications",
     make,
 );
 

@@ -39,7 +39,7 @@ const SCRIPT: &str = include_str!("report.js");
 /// The page.
 pub static HTML: Format = Format::new(
     "html",
-    "one page for a browser or a printer, complete in itself: answer, costs, causes, every block, method",
+    "self-contained page for browser and print: overhead, causes, every block, method",
     |material| Made::Text(page(material.dossier)),
 );
 

@@ -4,6 +4,8 @@
 //! row says by a sign and a word what its colour says. The axis is logarithmic, with 1 and the row's margin on it; what is
 //! beyond it is an arrow.
 
+use std::fmt::Write as _;
+
 use tare_model::dossier::{Dossier, DossierArm, DossierCell, Span};
 use tare_model::whole_place;
 
@@ -30,7 +32,7 @@ const RATIO: &str = "ratio [95 % CI]";
 /// The one line that explains a row.
 const LEGEND: &str = "ratio 1.10 = 10 % slower; ├●┤ 95 % CI, │ equal, ┊ margin, ▶ off scale";
 /// Rows of one environment's table, and of each of several: a run's result fits on a screen.
-const MOST_ROWS: (usize, usize) = (12, 4);
+const MOST_ROWS: (usize, usize) = (12, 3);
 
 /// Draws the dossier.
 pub fn brief(dossier: &Dossier, style: Style) -> String {
@@ -190,13 +192,15 @@ fn of_arm(
         .flat_map(|(_, cells)| cells)
         .map(|cell| Row::of(cell, names, few.as_ref()))
         .collect();
+    // A start has its place in the headline: its ratio says little.
+    rows.sort_by_key(|row| answer::is_start(row.cell));
     // To print the last one is as short as to count it.
     let left_out = if rows.len() > n_rows + 1 {
         rows.split_off(n_rows)
     } else {
         Vec::new()
     };
-    let widths = Widths::of(&rows, style.width);
+    let mut widths = Widths::of(&rows, style.width);
     // Values stand in the rows without a heading of their own.
     let order = if widths.values > 0 && !rows.is_empty() {
         format!("; values: {baseline} → {}", harmless(&arm.id))
@@ -208,6 +212,12 @@ fn of_arm(
         words::purpose(arm),
         emulated(arm)
     );
+    // One line for heading and columns, if there is room.
+    let missing = width(&heading).saturating_sub(2 + widths.name + widths.values);
+    if missing + MOST_AXIS / 2 <= widths.axis {
+        widths.name += missing;
+        widths.axis -= missing;
+    }
     let axis = RatioAxis::over(rows.iter().map(|row| row.cell));
     let is_table = widths.is_a_table(style.width);
     let has_ratio = rows.iter().any(|row| row.cell.ratio.is_some());
@@ -278,7 +288,7 @@ fn folded(out: &mut String, within: &[&DossierCell], names: &Names<'_>, style: S
             break;
         }
         let comma = if place + 1 < within.len() { "," } else { "" };
-        text.push_str(&format!(" {name}{comma}"));
+        let _ = write!(text, " {name}{comma}");
     }
     paragraph(out, "= ", &text, style.width);
 }

@@ -53,7 +53,7 @@ pub(super) fn draw_brief(out: &mut String, dossier: &Dossier, style: Style) {
             causes.push(format!("{more} more"));
         }
         let text = format!(
-            "Suspected causes: {}; evidence: `tare show {run}`; test: `tare run … --prove 60s`",
+            "Suspected causes (`tare run … --prove 60s` tests them): {}",
             causes.join(", ")
         );
         paragraph(out, "", &text, style.width);

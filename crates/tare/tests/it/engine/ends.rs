@@ -215,7 +215,7 @@ fn an_arm_that_can_have_only_one_instance_measures_all_but_what_needs_two() {
         _ => None,
     });
     assert!(
-        why.unwrap().contains("node-2 beside the first instance"),
+        why.unwrap().contains("node-2 next to the first instance"),
         "{outcomes:?}"
     );
     assert!(
