@@ -40,7 +40,11 @@ fn protects(body: &Value, id: &str) -> bool {
     };
     let is_loose = |value: &str| matches!(value, "unconfined" | "builtin" | "false" | "disable");
     match id {
-        "cap-drop" | "readonly" | "user" => true,
+        "cap-drop" | "readonly" => true,
+        "user" => body["User"].as_str().is_none_or(|user| {
+            let name = user.split(':').next().unwrap_or_default();
+            !matches!(name, "" | "0" | "root")
+        }),
         "pids-limit" => host["PidsLimit"].as_i64().is_some_and(|limit| limit > 0),
         "network" => text("NetworkMode") == "none",
         "runtime" => !USUAL_RUNTIMES.contains(&text("Runtime")),
@@ -342,6 +346,7 @@ mod tests {
         ] {
             assert!(!protects(&body, id), "{id}");
         }
+        assert!(!protects(&json!({"User": "0:0"}), "user"));
         let own_profiles = json!({"HostConfig": {"SecurityOpt": ["seccomp={}", "apparmor=mine"]}});
         assert!(protects(&own_profiles, "security-opt.seccomp"));
         assert!(protects(&own_profiles, "security-opt.apparmor"));

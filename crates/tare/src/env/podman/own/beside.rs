@@ -42,6 +42,7 @@ pub(super) fn body_of(units: &[Unit]) -> Json {
     let devices: Vec<Json> = of("device").into_iter().filter_map(device).collect();
     let mode = |flag: &str| of(flag).first().map_or(Json::Null, |text| json!(text));
     json!({
+        "User": mode("user"),
         "Labels": labels.into_iter().map(|(name, text)| (name.to_owned(), json!(text))).collect::<serde_json::Map<_, _>>(),
         "HostConfig": {
             "Binds": of("volume"), "Mounts": mounts, "VolumesFrom": of("volumes-from"),
