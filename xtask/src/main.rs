@@ -34,7 +34,6 @@ mod skips;
 mod slower;
 mod tally;
 mod test;
-mod why_matrix;
 #[allow(
     clippy::unwrap_used,
     dead_code,
@@ -42,6 +41,7 @@ mod why_matrix;
 )]
 #[path = "../../crates/tare/tests/it/traces.rs"]
 mod traces;
+mod why_matrix;
 mod workspace;
 
 /// A command: its name, what it does, and how.

@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(argv, [["gzip", "-6"], ["/copy/gzip", "-6"], ["zstd", "-3"]]);
         assert_eq!(study.arms[1].id.as_str(), A_PRIME);
         assert_eq!(crate::why::before(&study), Some("r1"));
-        assert_eq!([study.margins.compute], [0.03]);
+        assert!((study.margins.compute - 0.03).abs() < 1e-12);
         assert_eq!(labels(&study)[1].label, "zstd -3");
         assert!(study.blocks_per_launch > 1 && !study.alternate);
         let stored = serde_json::to_string(&study).unwrap();
