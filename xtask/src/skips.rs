@@ -11,7 +11,7 @@ pub(crate) const VARIABLE: &str = "TARE_SKIPS";
 /// What the tests may rely on once it was provisioned: they fail rather than skip where it is missing.
 pub(crate) const PROVISIONED: &[&str] = &tare_model::rows! {
     "block-device", "chromium", "container", "cpio", "crun", "docker", "docker-socket", "docker-tls", "fio", "font",
-    "hpcc", "io_uring", "iperf3", "latex", "nc", "oci", "openblas", "packed", "ping", "podman", "probe", "proc",
+    "git", "hpcc", "io_uring", "iperf3", "latex", "nc", "oci", "openblas", "packed", "perl", "ping", "podman", "probe", "proc",
     "python3", "root", "runc", "script", "ssh", "strace", "stress-ng", "tmpfs", "tools", "userns", "vm",
     "wine",
 };

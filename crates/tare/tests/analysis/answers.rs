@@ -168,7 +168,7 @@ fn a_rate_that_falls_gives_less_and_does_not_cost_more() {
     let drawn = table(&dossier, WIDE).replace('\u{a0}', " ");
     let docker = &drawn[drawn.find("docker against host").unwrap()..];
     let rate = line(docker, "net tcp");
-    assert_says(rate, "2.587–2.604× slower");
+    assert_says(rate, "2.586–2.604× slower");
     assert!(!drawn.contains("nothing could be compared"), "{drawn}");
     let time = line(docker, "syscall getppid");
     assert_says(time, "% slower");

@@ -210,7 +210,7 @@ fn terminals_too_narrow_for_columns_get_paragraphs() {
             "{width}: {widest:?}\n{plain}"
         );
         assert!(
-            plain.replace(['\n', ' '], "").contains("2.587–2.604×"),
+            plain.replace(['\n', ' '], "").contains("2.586–2.604×"),
             "{plain}"
         );
     }
