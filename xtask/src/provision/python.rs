@@ -35,7 +35,7 @@ pub(crate) const PYPERF: Libraries = Libraries {
 pub(crate) const TABLES: Libraries = Libraries {
     name: "pandas",
     variable: "TARE_PANDAS",
-    releases: &["pandas==2.3.3", "polars==1.35.2", "pyarrow==22.0.0"],
+    releases: &["pandas==3.1.1", "polars==2.1.0", "pyarrow==26.0.1"],
     needs: &["pandas", "polars"],
     import: "import pandas, polars, pyarrow",
 };

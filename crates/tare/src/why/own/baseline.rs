@@ -136,6 +136,9 @@ pub fn image(own: &Own, files: &Bare, why: &str) -> Asks {
     }
 }
 
+/// So many differences are named in the line.
+const NAMED_MOST: usize = 6;
+
 /// What the baseline is, in a line.
 pub fn describe(asks: &Asks) -> String {
     let what: Vec<&str> = asks
@@ -146,7 +149,12 @@ pub fn describe(asks: &Asks) -> String {
     let without = if what.is_empty() {
         String::new()
     } else {
-        format!(", without {}", what.join(", "))
+        let shown = &what[..what.len().min(NAMED_MOST)];
+        let more = match what.len() - shown.len() {
+            0 => String::new(),
+            n => format!(" and {n} more"),
+        };
+        format!(", without {}{more}", shown.join(", "))
     };
     let userland = match asks.userland {
         Some(_) => "; the host's program stands below it, and between them the step `userland`",
