@@ -37,6 +37,8 @@ impl Cancel {
     /// # Errors
     /// This system has no thread or no signals for it.
     pub fn ask_on_signals(&self) -> std::io::Result<()> {
+        #[cfg(unix)]
+        has_room()?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .build()?;
@@ -64,6 +66,15 @@ impl Cancel {
 )]
 fn leave() -> ! {
     std::process::exit(130)
+}
+
+/// tokio panics where it cannot open the pair of sockets that it hears signals by; a runtime opens four descriptors
+/// more.
+#[cfg(unix)]
+fn has_room() -> std::io::Result<()> {
+    let (one, _other) = std::os::unix::net::UnixStream::pair()?;
+    let more: std::io::Result<Vec<_>> = (0..4).map(|_| one.try_clone()).collect();
+    more.map(drop)
 }
 
 /// The signals that mean to stop.

@@ -54,11 +54,20 @@ fn on_device(path: &Path, table: &str) -> Option<(String, PathBuf)> {
 }
 
 /// Whether a table of mounts has it, what is above it or what is below it, to be written to. What shows a whole file
-/// system, or stands in this table as in that of Tare, is the machine's own view of it.
+/// system, or stands in this table as in that of Tare, is the machine's own view of it. So is what a process with the
+/// machine's root has mounted over itself: an engine does that with its folder.
 fn mounts((table, own): (&str, &str), (device, path): &(String, PathBuf)) -> bool {
+    let has_our_root = root_of(table).is_some() && root_of(table) == root_of(own);
     let is_machines = |mount: &Mount<'_>| {
-        Mount::all(own)
-            .any(|it| it.device == mount.device && it.root == mount.root && it.point == mount.point)
+        let over_itself = || {
+            on_device(Path::new(&mount.point), own).is_some_and(|(device, root)| {
+                device == mount.device && root == Path::new(&mount.root)
+            })
+        };
+        let is_same = |it: &Mount<'_>| {
+            it.device == mount.device && it.root == mount.root && it.point == mount.point
+        };
+        Mount::all(own).any(|it| is_same(&it)) || (has_our_root && over_itself())
     };
     Mount::all(table).any(|mount| {
         let root = Path::new(&mount.root);
@@ -66,6 +75,14 @@ fn mounts((table, own): (&str, &str), (device, path): &(String, PathBuf)) -> boo
         let may_write = mount.options.split(',').any(|it| it == "rw");
         mount.device == device && is_near && may_write && !is_machines(&mount)
     })
+}
+
+/// The device and folder that a table has as its root.
+fn root_of(table: &str) -> Option<(String, String)> {
+    Mount::all(table)
+        .filter(|mount| mount.point == "/")
+        .last()
+        .map(|mount| (mount.device.to_owned(), mount.root))
 }
 
 /// Whether a process holds a file below a path open for writing.
@@ -115,6 +132,20 @@ mod tests {
         assert!(!mounts((&line("/srv/db", "rw"), ""), &other));
         let table = line("/", "rw").replace(" /data ", " / ");
         assert_eq!(on_device(Path::new("/srv/db"), &table), Some(place));
+    }
+
+    #[test]
+    fn mount_of_a_folder_over_itself_is_the_machines() {
+        let root = |device: &str| format!("1 0 {device} / / rw - ext4 /dev/vda rw\n");
+        let bind = "9 8 254:0 /srv /srv rw - ext4 /dev/vda rw\n";
+        let place = ("254:0".to_owned(), PathBuf::from("/srv/db"));
+        let own = root("254:0");
+        let engine = format!("{own}{bind}");
+        assert!(!mounts((&engine, &own), &place));
+        let container = format!("{}{bind}", root("0:50"));
+        assert!(mounts((&container, &own), &place));
+        let elsewhere = engine.replace(" /srv rw", " /mnt rw");
+        assert!(mounts((&elsewhere, &own), &place));
     }
 
     #[test]

@@ -233,7 +233,10 @@ fn a_stopped_agent_is_not_waited_for_once_somebody_asks_to_stop() {
         cpu: None,
     };
     let error = instance.channel().send(&request).unwrap_err();
-    assert!(error.to_string().contains("asked to stop"), "{error}");
+    assert!(
+        error.to_string().contains("a stop was requested"),
+        "{error}"
+    );
     instance.stop(&world.cx()).unwrap();
     environment.remove(&world.cx()).unwrap();
     assert!(labelled(world.run.as_str()).is_empty());

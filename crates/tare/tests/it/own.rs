@@ -459,19 +459,19 @@ fn what_cannot_be_asked_is_refused_in_words_that_help() {
     );
     refused(
         &["--", "docker", "run", image, "sleep", "99"],
-        1,
+        5,
         "did not end within",
         "--like",
     );
     refused(
         &["--", "docker", "run", image, "no-such-program"],
-        1,
+        5,
         "no-such-program",
         "",
     );
     refused(
         &["--", "docker", "run", image, "sh", "-c", "exit 3"],
-        1,
+        5,
         "exited with status 3",
         "",
     );

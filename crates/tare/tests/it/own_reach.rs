@@ -158,7 +158,7 @@ fn command_that_needs_a_network_is_told_which_flag_joins_it() {
     ];
     // The listener's own loopback is another one in a copy.
     let line = [bench.image.as_str(), "perl", "-e", script, "127.0.0.1"];
-    let ended = product.run([&ask[..], &line].concat()).expect(1);
+    let ended = product.run([&ask[..], &line].concat()).expect(5);
     ended.complains("exited with status 9");
     assert!(ended.hint().contains("--join-networks"), "{ended}");
     assert!(ended.hint().contains(&peer.network), "{ended}");

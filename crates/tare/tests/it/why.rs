@@ -373,13 +373,13 @@ type Bad<'a> = (&'a [&'a str], &'a [&'a str], i32, &'a str, &'a str);
 fn a_command_that_cannot_be_measured_gets_an_answer_that_helps() {
     let product = needed!(beside_a_container());
     let cases: [Bad<'_>; 8] = tare_model::rows! {
-        (&[], &["sh", "-c", "echo broken >&2; exit 3"], 1, "fails on the host already", "status 0"),
+        (&[], &["sh", "-c", "echo broken >&2; exit 3"], 5, "fails on the host already", "status 0"),
         (&[], &["tare-no-such-program"], 2, "not on this machine", "install"),
-        (&[], &["sh", "-c", "mkdir made"], 1, "when it is run again", "put things back"),
-        (&[], &["sh", "-c", "[ ! -e /tare-agent ] || exit 9"], 1, "fails in `container`", "another machine"),
-        (&["--metric", "took ([0-9]+)"], &["true"], 1, "finds no number", "last match"),
+        (&[], &["sh", "-c", "mkdir made"], 5, "when it is run again", "put things back"),
+        (&[], &["sh", "-c", "[ ! -e /tare-agent ] || exit 9"], 5, "fails in `container`", "another machine"),
+        (&["--metric", "took ([0-9]+)"], &["true"], 5, "finds no number", "last match"),
         (&["--metric", "("], &["true"], 2, "no regular expression", "--metric"),
-        (&[], &["sh", "-c", "stty size </dev/null"], 1, "fails on the host", "terminal"),
+        (&[], &["sh", "-c", "stty size </dev/null"], 5, "fails on the host", "terminal"),
         (&["--set", "cpuz=1"], &["true"], 2, "cpuz", ""),
     };
     for (arguments, command, code, problem, hint) in cases {

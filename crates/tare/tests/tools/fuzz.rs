@@ -249,7 +249,13 @@ fn seeds(workload: &dyn Workload, captures: &[Capture]) -> Vec<Seed> {
             seeds.push(Seed::worker(&folder.join("stdout"), PROBE_FORMAT));
         }
     }
-    let trial = golden.join("trials").join(format!("{id}.json"));
+    // A compared command reports as one that is asked about.
+    let of = if id == "compared-command" {
+        "user-command"
+    } else {
+        id
+    };
+    let trial = golden.join("trials").join(format!("{of}.json"));
     if trial.is_file() {
         let format = if id == "start-up" {
             LIFECYCLE_FORMAT
