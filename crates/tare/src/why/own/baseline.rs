@@ -137,7 +137,7 @@ pub fn image(own: &Own, files: &Bare, why: &str) -> Asks {
 }
 
 /// So many differences are named in the line.
-const NAMED_MOST: usize = 6;
+const DESCRIBED_MOST: usize = 6;
 
 /// What the baseline is, in a line.
 pub fn describe(asks: &Asks) -> String {
@@ -149,7 +149,7 @@ pub fn describe(asks: &Asks) -> String {
     let without = if what.is_empty() {
         String::new()
     } else {
-        let shown = &what[..what.len().min(NAMED_MOST)];
+        let shown = &what[..what.len().min(DESCRIBED_MOST)];
         let more = match what.len() - shown.len() {
             0 => String::new(),
             n => format!(" and {n} more"),
