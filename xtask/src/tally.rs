@@ -25,6 +25,9 @@ struct Failure {
     why: String,
 }
 
+/// How the reason begins why a body is ignored that another test runs in a process of its own: nothing is skipped.
+const WITHIN: [&str; 2] = ["runs in a child process of another test", "started "];
+
 /// The output of one call of `cargo test`.
 #[derive(Debug)]
 pub(crate) struct Output {
@@ -118,7 +121,9 @@ impl Output {
         };
         if let Some(why) = how.strip_prefix("ignored") {
             let why = why.trim_start_matches(", ").to_owned();
-            self.ignored.push((test.to_owned(), why));
+            if !WITHIN.iter().any(|begin| why.starts_with(begin)) {
+                self.ignored.push((test.to_owned(), why));
+            }
         }
         let now = Instant::now();
         self.times.push((now - self.last, test.to_owned()));
@@ -265,7 +270,8 @@ mod tests {
     use super::*;
 
     const FAILED: &str = "\nrunning 4 tests\ntest a::one ... ok\ntest a::two ... FAILED\n\
-        test a::body ... ignored, runs in a child\ntest a::silent ... FAILED\n\nfailures:\n\n\
+        test a::body ... ignored, runs in a child\n\
+        test a::part ... ignored, runs in a child process of another test\ntest a::silent ... FAILED\n\nfailures:\n\n\
         ---- a::two stdout ----\nfirst it said this\n\
         thread 'a::two' (7) panicked at src/a.rs:1:2:\nassertion failed: it holds\n  left: 1\n\
         note: run with `RUST_BACKTRACE=1`\n\n\nfailures:\n    a::silent\n    a::two\n\n\
