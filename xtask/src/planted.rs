@@ -48,6 +48,8 @@ struct Plant {
     set: Vec<String>,
     /// What is compared.
     metric: Option<String>,
+    /// A protection that is removed to measure it.
+    loosen: Option<String>,
     /// Time for it.
     budget: String,
     /// Words before `tare`, for what it inherits from the shell that it is started from.
@@ -344,6 +346,9 @@ fn tried(asked: &Asked, host: Option<&str>, name: &str, plant: &Plant) -> Result
     if let Some(metric) = &plant.metric {
         command.args(["--metric", metric]);
     }
+    if let Some(name) = &plant.loosen {
+        command.args(["--loosen", name]);
+    }
     command.arg("--").args(plant.command.iter().map(filled));
     let output = why(command, &folder, host)?;
     drop(beside);
@@ -439,6 +444,7 @@ mod tests {
             cause: cause.map(str::to_owned),
             env: "container".into(),
             like: None,
+            loosen: None,
             set: Vec::new(),
             metric: None,
             under: Vec::new(),
