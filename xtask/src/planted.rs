@@ -343,11 +343,8 @@ fn tried(asked: &Asked, host: Option<&str>, name: &str, plant: &Plant) -> Result
     for setting in plant.set.iter().map(filled) {
         command.args(["--set", &setting]);
     }
-    if let Some(metric) = &plant.metric {
-        command.args(["--metric", metric]);
-    }
-    if let Some(name) = &plant.loosen {
-        command.args(["--loosen", name]);
+    for (flag, value) in [("--metric", &plant.metric), ("--loosen", &plant.loosen)] {
+        command.args(value.iter().flat_map(|value| [flag, value]));
     }
     command.arg("--").args(plant.command.iter().map(filled));
     let output = why(command, &folder, host)?;

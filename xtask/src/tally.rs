@@ -25,7 +25,7 @@ struct Failure {
     why: String,
 }
 
-/// How the reason begins why a body is ignored that another test runs in a process of its own: nothing is skipped.
+/// How the reason begins why a body is ignored that another test starts in a process of its own: nothing is skipped.
 const WITHIN: [&str; 2] = ["runs in a child process of another test", "started "];
 
 /// The output of one call of `cargo test`.
