@@ -25,7 +25,6 @@ mod dry_run;
 mod gate;
 mod history;
 mod home;
-mod kept_readings;
 mod list;
 mod man;
 mod progress;
