@@ -53,5 +53,6 @@ pub use quantile::{median, median_in_place, quantile};
 pub use random::Stream;
 pub use scalability::{ScalingFit, ScalingLaw, best_scaling, fit_scaling};
 pub use signed_rank::{equivalence_p, signed_rank_k, signed_rank_p};
+pub use special::normal_quantile;
 pub use verdict::{Verdict, verdict, verdict_of};
 pub use warm_up::{WarmUp, mser5};
