@@ -38,13 +38,16 @@ pub fn described(why: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tare_model::outcome::Exit;
+
     use super::*;
     use crate::workload::command_output::{report, tests::raw};
 
     #[test]
     fn first_run_differs_where_it_is_far_longer_or_cannot_be_repeated() {
         let took = |ms: u64, status: i32| {
-            let mut report = report(&raw(status, b"", b"")).unwrap();
+            let mut report = report(&raw(0, b"", b"")).unwrap();
+            report.exit = Exit::Code(status);
             report.wall_ns = ms * 1_000_000;
             report
         };

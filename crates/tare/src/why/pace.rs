@@ -154,6 +154,11 @@ mod tests {
         assert!(launches(&usual) > 1);
         let asks = super::super::own::Asks {
             fresh: Some("it fails".to_owned()),
+            base: super::super::Base {
+                id: super::super::HOST,
+                driver: super::super::HOST.to_owned(),
+                ..super::super::Base::default()
+            },
             ..super::super::own::Asks::default()
         };
         let ask = Ask {
