@@ -17,6 +17,7 @@ use crate::cx::Observer;
 use crate::env::own::{Consent, Own, Shares, Source, Taken, WHICH, Wish};
 use crate::env::{self, Driver, EnvError};
 use crate::report;
+use crate::why::fresh;
 use crate::why::observed::Inside;
 use crate::why::own::{Asks, Hunt, applied, baseline, call, one_more_ns};
 use crate::why::pace::Pace;
@@ -165,9 +166,14 @@ impl Question<'_> {
         let (inside, (asks, first)) = self.subject.looked(&cx, found, &mut ask, &mut own)?;
         let mut lines = vec![baseline::describe(&asks)];
         lines.extend(own.notes.iter().cloned());
+        let fresh = ask.own.take().and_then(|tried| tried.fresh);
+        lines.extend(fresh.as_deref().map(fresh::described));
         output::tell(&lines[0]);
         ask.carried = lines;
-        ask.own = Some(asks.clone());
+        ask.own = Some(Asks {
+            fresh,
+            ..asks.clone()
+        });
         output::tell(&at_first_look(&asks, &first, &inside));
         for remark in &first.remarks {
             output::tell(&format!("note: {}", output::printable(remark)));

@@ -24,6 +24,7 @@ use crate::why::studies;
 use crate::why::{self, Ask, First, again, carry, conclude, cut_off};
 use crate::workload::user_command;
 
+mod line;
 mod words;
 
 use words::{tell_round, too_long, usual};
@@ -32,7 +33,7 @@ use words::{tell_round, too_long, usual};
     clippy::struct_excessive_bools,
     reason = "each is a switch of the command line"
 )]
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Why {
     /// The environment, with settings if wanted: `docker`, `container:cpus=0.5,memory=64m`.
     /// Default: docker, else podman, else the built-in container.
@@ -110,24 +111,7 @@ impl Why {
         output::check_files(self.html.as_deref(), self.json.as_deref())?;
         let (driver, settings) = self.environment()?;
         let named = driver.clone();
-        if self.apply_check && self.subject(named.as_deref(), &settings).is_none() {
-            return Err(Failed::new(
-                Exit::Usage,
-                "`--apply-check` changes a line or a container of your own, and none is asked about",
-            )
-            .hint("`tare why --apply-check -- docker run …`, or `--like CONTAINER`"));
-        }
-        if let Some(flag) = self.reach.given()
-            && self.subject(named.as_deref(), &settings).is_none()
-        {
-            return Err(Failed::new(
-                Exit::Usage,
-                format!(
-                    "`{flag}` is for a line or a container of your own, and none is asked about"
-                ),
-            )
-            .hint("`tare why -- docker run …`, or `--like CONTAINER`"));
-        }
+        self.check_flags(named.as_deref(), &settings)?;
         let (metric, pick) = self.metric()?;
         let mut session = Session::begin(place, None)?;
         let begun_ns = session.now_ns();
@@ -145,12 +129,17 @@ impl Why {
             }
             (_, driver) => (driver, named),
         };
+        let line = self.as_line(named.as_deref(), &settings, &session, &progress);
+        let (this, settings) = match line.as_ref() {
+            Some((this, settings)) => (this, settings),
+            None => (self, &settings),
+        };
         // To take it, containers are made that no arm removes.
-        if let Some(subject) = self.subject(named.as_deref(), &settings) {
+        if let Some(subject) = this.subject(named.as_deref(), settings) {
             session.starts_beside(subject.driver);
         }
-        if self.dry_run {
-            let lines = self.planned(driver, &settings, (metric, pick), &session, &progress);
+        if this.dry_run {
+            let lines = this.planned(driver, settings, (metric, pick), &session, &progress);
             progress.finish();
             return dry_run::printed(session, lines);
         }
@@ -161,8 +150,8 @@ impl Why {
                 return Err(error.into());
             }
         };
-        let result = self
-            .ask(driver, &settings, metric, pick, &session, &progress)
+        let result = this
+            .ask(driver, settings, metric, pick, &session, &progress)
             .and_then(|(mut ask, mut first)| {
                 let mut runner = Runner::new(place, &mut session, &mut store, &progress, begun_ns);
                 if let Some(cut_ns) = cut_off::decided(&ask, &first, runner.left_ns(&ask)) {
@@ -171,16 +160,16 @@ impl Why {
                     output::tell(&line);
                     ask.carried.push(line);
                 }
-                let measured = answer(&ask, &first, &mut runner, self)?;
-                match self.subject(named.as_deref(), &settings) {
-                    Some(subject) if self.apply_check => {
+                let measured = answer(&ask, &first, &mut runner, this)?;
+                match this.subject(named.as_deref(), settings) {
+                    Some(subject) if this.apply_check => {
                         own::apply(subject, &ask, &first, &mut runner, measured)
                     }
                     _ => Ok(measured),
                 }
             });
         progress.finish();
-        self.end(session, result)
+        this.end(session, result)
     }
 
     /// Removes what stands beside the arms, tells the answer, and gives the folders of its runs back.
@@ -422,6 +411,9 @@ impl Why {
             }
         }
         let carried = carry::carried(&wish)?;
+        if carried.is_missing {
+            return Err(carry::not_here(&self.command[0]).into());
+        }
         let found = env::find(&driver).expect("the name was looked up, or found, before");
         let settings = carry::with_binds(found, settings, &carried);
         // Where nothing can be shown, the program is packed or looked up; over the host's files it asks for these.

@@ -15,6 +15,7 @@ use std::time::Duration;
 use tare_model::launch::DockerRelease;
 use tare_model::{ArmId, Facts, Params};
 
+use super::own::asked::Asked;
 use super::own::{Bare, Changed, Own, Retold, Taken, Wish};
 use super::record;
 use super::{Availability, Configured, Declared, Driver, EnvError};
@@ -305,6 +306,14 @@ impl Driver for Docker {
 
     fn knows_line(&self, command: &[String]) -> bool {
         super::own::is_line_for("docker", command)
+    }
+
+    fn line_for(&self, cx: &Context<'_>, settings: &Params, asked: &Asked) -> Option<Vec<String>> {
+        let driver = self.within(settings.text("context"));
+        let (api, _) = driver.identify_linux(cx, DETECT_LIMIT).ok()?;
+        let image = image::inspect(&api, settings.text("image")?).ok()?;
+        let config = image.config.unwrap_or_default();
+        asked.line("docker", settings, &config.env.unwrap_or_default())
     }
 
     fn has_container(&self, cx: &Context<'_>, name: &str) -> bool {

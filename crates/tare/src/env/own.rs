@@ -19,9 +19,11 @@ use super::grammar::{is_container_name, is_safe_path};
 use super::text::printable;
 use crate::cx::files;
 
+pub mod asked;
 pub(in crate::env) mod command;
 pub(in crate::env) mod fields;
 pub(in crate::env) mod like;
+pub mod limits;
 pub(in crate::env) mod machine;
 pub mod protect;
 pub(in crate::env) mod reach;
@@ -149,6 +151,9 @@ pub struct Own {
     /// Whether the engine's machine is another one.
     pub is_elsewhere: bool,
 }
+
+/// How a line begins that says what is mounted on both sides.
+pub const ALIKE: &str = "mounted on both sides alike, and no difference: ";
 
 /// What is said of a network of the user's that no copy joins.
 pub(in crate::env) fn not_joined(network: &str) -> String {

@@ -28,12 +28,14 @@ use crate::env::{self, Availability, Channel, EnvError, Instance, StartMode, Wan
 use crate::report::command_line;
 use crate::workload::{stoppable, user_command};
 
+mod inside;
+
+pub use inside::look_inside;
+
 /// How long after a worker's limit its agent may still say so.
 const GRACE: Duration = Duration::from_secs(3);
 /// Folders of opened files that are asked about at most.
 const FOLDERS_MOST: usize = 32;
-/// The part of the budget that the very first look inside may take.
-const INSIDE_PART: u64 = 3;
 /// A command that takes longer is run once on the host, not twice.
 const TWICE_BELOW_NS: u64 = 10_000_000_000;
 
@@ -105,6 +107,7 @@ pub fn look(
         life_ns,
         remarks,
         cut_ns: None,
+        is_fresh: ask.is_fresh(),
         in_slices,
     })
 }
@@ -173,27 +176,6 @@ fn common(one: InSlices, other: InSlices) -> InSlices {
         ns: one.ns.min(other.ns),
         one_processor: one.one_processor && other.one_processor,
     }
-}
-
-/// Looks at the command inside alone: whether it works there at all, and whether it ends within a part of the time.
-///
-/// # Errors
-/// Why it cannot be measured, with what helps.
-pub fn look_inside(cx: &Context<'_>, ask: &Ask) -> Result<Inside, Trouble> {
-    let limit = Duration::from_nanos((ask.budget_ns / INSIDE_PART).max(5_000_000_000));
-    let call = CommandCall {
-        observe: true,
-        ..ask.call.clone()
-    };
-    let (look, ..) = at(cx, ask, &ask.driver, &ask.settings, |instance| {
-        let look = match Tried::new(cx, ask, instance, limit).inside(&call) {
-            Ok(look) => Inside::Ended(Box::new(look)),
-            Err(Trouble::TooLong { .. }) => Inside::CutOff(whole_ns(limit)),
-            Err(other) => return Err(other),
-        };
-        Ok((look, Vec::new()))
-    })?;
-    Ok(look)
 }
 
 /// Paths under which the command's files may lie, whichever it opens: where it is started, where temporary files
@@ -490,7 +472,7 @@ impl<'a, 'b> Tried<'a, 'b> {
             });
         }
         check_pick(ask, "on the host", &first)?;
-        if first.wall_ns > TWICE_BELOW_NS {
+        if first.wall_ns > TWICE_BELOW_NS || ask.is_fresh() {
             return Ok(Observed {
                 wall_ns: first.wall_ns,
                 report: first,

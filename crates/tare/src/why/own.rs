@@ -86,6 +86,8 @@ pub struct Asks {
     /// Where the running container itself is asked about: the settings of a copy of it, which can do without
     /// differences.
     pub copy: Option<Params>,
+    /// Why each run needs a new container, if it does.
+    pub fresh: Option<String>,
 }
 
 /// The command as it is run in both.

@@ -9,7 +9,7 @@ use super::alone;
 use super::reach::without_idle_network;
 use crate::cx::files::{self, Kind};
 use crate::cx::{Context, sha256};
-use crate::env::own::{Bare, Own, Wish};
+use crate::env::own::{Bare, Own, Wish, limits};
 use crate::env::{self, Driver};
 use crate::why::observed::Inside;
 use crate::why::own::Asks;
@@ -26,12 +26,17 @@ pub(super) fn seen(
     ask: &mut Ask,
     own: &mut Own,
 ) -> Result<Seen, Failed> {
-    let inside = why::calibrate::look_inside(cx, ask).map_err(|trouble| alone(trouble, own))?;
+    let (inside, fresh) =
+        why::calibrate::look_inside(cx, ask).map_err(|trouble| alone(trouble, own))?;
     without_idle_network(own, &inside);
+    if let Inside::Ended(look) = &inside {
+        limits::drop_equal(own, &look.facts);
+    }
     let based = Baselines {
         cx,
         own,
         inside: &inside,
+        fresh,
         fallback: None,
         trouble: None,
     }
@@ -47,6 +52,8 @@ struct Baselines<'a> {
     cx: &'a Context<'a>,
     own: &'a Own,
     inside: &'a Inside,
+    /// Why each run needs a new container, if it does.
+    fresh: Option<String>,
     /// The first in which it only prints something else.
     fallback: Option<(Asks, First)>,
     trouble: Option<Trouble>,
@@ -168,7 +175,10 @@ impl Baselines<'_> {
 
     /// How the command does there; with `may_fall_back` it is compared with this if nothing better is found.
     fn tried(&mut self, ask: &mut Ask, asks: &Asks, may_fall_back: bool) -> Result<Did, Failed> {
-        ask.own = Some(asks.clone());
+        ask.own = Some(Asks {
+            fresh: self.fresh.clone(),
+            ..asks.clone()
+        });
         let inside = self.inside;
         match why::calibrate::look(self.cx, ask, &ask.settings, Some(inside)) {
             Ok(first) if inside.is_over(&first) => Err(alone(inside.too_long(ask), self.own)),

@@ -16,7 +16,7 @@ use crate::why::Ask;
 use crate::why::observed::Inside;
 
 /// Flags by which a question reaches more than a copy of a container does by itself.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ReachFlags {
     /// Try the container's network as a suspect, and run it on this machine's own network for that: the command then
     /// reaches every service that listens here.

@@ -19,6 +19,7 @@ use crate::env::EnvError;
 use crate::env::image::packed;
 use crate::env::own::command::Started;
 use crate::env::own::like::Like;
+use crate::env::own::limits;
 use crate::env::own::machine::writable;
 use crate::env::own::protect;
 use crate::env::own::reach;
@@ -301,6 +302,9 @@ impl Docker {
         notes.extend(beside.into_iter().flat_map(|beside| beside.notes));
         let template = &mut found.template;
         template.joins = wish.consent.join_networks;
+        if engine.elsewhere.is_none() {
+            template.limits = limits::here();
+        }
         let networks = networks::isolate(cx, (self, &api), template)?;
         notes.extend(networks.iter().map(|it| env_own::not_joined(it)));
         let copies = Copies {

@@ -36,6 +36,8 @@ const CATALOGUE_MOST: usize = 2;
 const NEXT_ARMS: usize = 3;
 /// How likely those must be.
 const LIKELY: f64 = 0.5;
+/// From this share on nothing else is looked for.
+const LARGE: f64 = 0.8;
 /// Blocks of a round where the cost is plain to see, and the fewest of them that say something.
 const PLAIN_BLOCKS: u32 = 4;
 const PLAIN_LEAST: usize = 3;
@@ -94,8 +96,10 @@ pub struct Hunt {
     /// What the search takes for no cost: the baseline, or a plain container where what every container is carries a
     /// part by itself.
     floor: &'static str,
-    /// How many differences there are.
-    n_all: usize,
+    /// Every difference, the likeliest first.
+    likely: Vec<String>,
+    /// Whether a proof showed that next to everything goes.
+    is_explained: bool,
     /// Blocks of a round: few where the cost is plain to see, since what is found is proved in more.
     blocks: u32,
     /// The arms that were tried, by what they do without: what is tried again gets further blocks.
@@ -172,11 +176,14 @@ impl Hunt {
             id: difference.id.clone(),
             likelihood: trace.weighed(&difference.id, difference.likelihood),
         });
+        let mut items: Vec<Item> = items.collect();
+        items.sort_by(|a, b| b.likelihood.total_cmp(&a.likelihood));
+        let likely = items.iter().map(|item| item.id.clone()).collect();
         let mut catalogue = resolved(catalogue, asks);
         catalogue.retain(|trial| trial.arm.is_some() && trial.suspect.likelihood >= LIKELY);
         catalogue.truncate(CATALOGUE_MOST);
         Self {
-            search: Search::new(items.collect()),
+            search: Search::new(items),
             catalogue,
             is_begun: false,
             to_prove: None,
@@ -184,7 +191,8 @@ impl Hunt {
             is_worthwhile: (asks.copy.is_none() && floor == asks.base.id)
                 || has_part(&readings, ask, (floor, whole(ask))),
             floor,
-            n_all: asks.differences.len(),
+            likely,
+            is_explained: false,
             // The fewest that make an interval, and one that may be void.
             blocks: if is_plain { PLAIN_BLOCKS } else { FEWEST + 1 },
             known: BTreeMap::new(),
@@ -238,7 +246,11 @@ impl Hunt {
             let mut study = ask.study("what was found, once more", specs, first);
             // Members of three and more may come out as idle: then what is left is proved again.
             let is_last = sets.iter().all(|set| set.len() <= 2);
-            study.blocks_max = if is_last { PROOF_BLOCKS } else { FEWEST + 1 };
+            study.blocks_max = if is_last && self.is_begun {
+                PROOF_BLOCKS
+            } else {
+                FEWEST + 1
+            };
             pace.plan_launches(ask, &mut study, safe_ns);
             study.budget_ns = Some(left_ns);
             return Some(Next {
@@ -286,7 +298,9 @@ impl Hunt {
         pace: Pace,
         (n_arms, left_ns): (usize, u64),
     ) -> Option<Next> {
-        let is_over = self.n_reopened >= REOPENED_MOST || !self.search.found().is_empty();
+        let is_over = self.n_reopened >= REOPENED_MOST
+            || self.is_explained
+            || !self.search.found().is_empty();
         if is_over || !self.search.reopen() {
             return None;
         }
@@ -316,8 +330,14 @@ impl Hunt {
             // All of them together are the baseline, which proves nothing.
             [] if self.is_begun => {
                 let mut open = self.search.open();
-                open.retain(|set| set.len() < self.n_all);
+                open.retain(|set| set.len() < self.likely.len());
                 open
+            }
+            // No round of a search fits: the likeliest that was not tried is.
+            [] => {
+                let singles = self.likely.iter().map(|id| vec![id.clone()]);
+                let left = singles.filter(|set| !self.proofs.contains_key(set));
+                left.take(ARMS_MOST).collect()
             }
             found => {
                 let all: Vec<&str> = asks.differences.iter().map(|it| it.id.as_str()).collect();
@@ -355,6 +375,9 @@ impl Hunt {
         let readings = Readings::of(run);
         if next.is_proof() {
             self.to_prove = Some(self.narrowed(&next.sets, &readings, ask));
+            let proved = next.sets.iter().filter_map(|set| self.proofs.get(set));
+            let mut shown = proved.filter_map(|arm| shown(&readings, ask, (self.floor, arm)));
+            self.is_explained |= shown.any(|it| it.is_hot() && it.share >= LARGE);
             return;
         }
         let results: Vec<(Probe, Option<Shown>)> = next
