@@ -6,35 +6,32 @@
 use std::path::Path;
 
 use clap::Args;
-use tare_model::command::InSlices;
 
 use super::home::Place;
 use super::progress::Progress;
 use super::session::Session;
 use super::{Exit, Failed, output};
-use crate::compare::study::{Seen, Side};
-use crate::compare::{self, Comparison, Decision, SideNote, forms};
+use crate::compare::limits::Limits;
+use crate::compare::{self, Comparison, Decision, Row, SideNote, forms};
 use crate::cx::{Context, files};
-use crate::report;
 use crate::store::Store;
-use crate::why::observed::Observed;
-use crate::why::{Ask, calibrate};
 use commits::{Commits, in_folder, last_words};
+use look::looked;
 use measure::{Hooks, Measured, Question};
 use options::Options;
 
 mod commits;
 mod copies;
+mod counted;
+mod look;
 mod measure;
 pub(super) mod options;
 mod sides;
 mod stored;
+mod suite;
 
 /// How long `--setup` and `--cleanup` may take.
 const SETUP_LIMIT: std::time::Duration = std::time::Duration::from_secs(3_600);
-
-/// Output from which on it is not kept of every run.
-const CHATTY_BYTES: usize = 16 << 10;
 
 #[derive(Debug, Args)]
 pub(crate) struct Compare {
@@ -68,16 +65,6 @@ pub(super) struct Answer {
     pub(super) is_interrupted: bool,
 }
 
-/// What came before the first round.
-struct Looked {
-    sides: Vec<Side>,
-    control: Vec<String>,
-    seen: Seen,
-    /// Whether the sides are one program.
-    is_same: bool,
-    notes: Vec<String>,
-}
-
 /// Compares, and writes the answer wherever it was asked for.
 pub(super) fn answer(options: &Options, kind: Kind, place: &Place) -> Result<Answer, Failed> {
     let files = [
@@ -90,6 +77,9 @@ pub(super) fn answer(options: &Options, kind: Kind, place: &Place) -> Result<Ans
         output::check_files(None, Some(file))?;
     }
     let limits = options.limits()?;
+    if let Some(run) = &options.against {
+        return against(options, (run, &limits), place);
+    }
     if let Some(comparison) = stored::asked(options, &limits, place)? {
         write(options, &comparison)?;
         return Ok(Answer {
@@ -108,14 +98,12 @@ pub(super) fn answer(options: &Options, kind: Kind, place: &Place) -> Result<Ans
             return Err(failed);
         }
     };
-    let begun_ns = session.now_ns();
-    let result = measured(
+    let result = all_measured(
         options,
         kind,
         commits.as_ref(),
-        (place, &mut session, &mut store),
+        &mut (place, &mut session, &mut store),
         &progress,
-        begun_ns,
     );
     progress.finish();
     let cx = session.context(&progress);
@@ -150,12 +138,62 @@ pub(super) fn answer(options: &Options, kind: Kind, place: &Place) -> Result<Ans
     })
 }
 
+/// Measures the one command that is named, unless it is a stored run, and compares it with a stored run.
+fn against(
+    options: &Options,
+    (run, limits): (&str, &Limits),
+    place: &Place,
+) -> Result<Answer, Failed> {
+    let [given] = options.sides.as_slice() else {
+        return Err(Failed::new(
+            Exit::Usage,
+            "`--against RUN` compares one command, or one stored run, with a stored run",
+        )
+        .hint("tare gate --against RUN './program input'"));
+    };
+    let mut pair = options.clone();
+    pair.against = None;
+    pair.sides = vec![run.to_owned(), given.clone()];
+    let of_stored = |pair: &Options| {
+        stored::asked(pair, limits, place)?.ok_or_else(|| {
+            let problem = format!("`{}` is no stored run", output::printable(run));
+            Failed::new(Exit::Usage, problem).hint("`tare runs` lists them")
+        })
+    };
+    let mut is_interrupted = false;
+    if !stored::looks_like_a_run(given) {
+        stored::check(run, place)?;
+        let quiet = Options {
+            json: None,
+            junit: None,
+            sarif: None,
+            summary: None,
+            annotations: forms::Annotations::None,
+            sides: vec![given.clone()],
+            is_quiet: true,
+            ..pair.clone()
+        };
+        let own = answer(&quiet, Kind::ControlOnly, place)?;
+        is_interrupted = own.is_interrupted;
+        pair.sides[1] = own.comparison.runs.last().cloned().unwrap_or_default();
+    }
+    let comparison = of_stored(&pair)?;
+    write(options, &comparison)?;
+    Ok(Answer {
+        comparison,
+        is_interrupted,
+    })
+}
+
 /// Whether the command line names something to compare.
 fn check(options: &Options) -> Result<(), Failed> {
     let wrong = |problem: &str, hint: &str| Err(Failed::new(Exit::Usage, problem).hint(hint));
     let example = "tare compare 'gzip -6 big' 'zstd -3 big', or tare compare --base main --build 'make' -- ./program";
     if !options.command.is_empty() && !options.sides.is_empty() {
         return wrong("commands before and behind `--`", example);
+    }
+    if options.suite.is_some() {
+        return Ok(());
     }
     if options.sides.is_empty() && options.command.is_empty() {
         return wrong("there is nothing to compare", example);
@@ -186,7 +224,9 @@ fn check(options: &Options) -> Result<(), Failed> {
 
 /// Both revisions, built, where revisions are compared.
 fn revisions(options: &Options, cx: &Context<'_>) -> Result<Option<Commits>, Failed> {
-    if options.command.is_empty() || options.a.is_some() {
+    let has_revisions = options.base.is_some() || options.head.is_some() || options.build.is_some();
+    let is_wanted = !options.command.is_empty() || (options.suite.is_some() && has_revisions);
+    if !is_wanted || options.a.is_some() {
         return Ok(None);
     }
     let commits = Commits::checked_out(cx, options.base.as_deref(), options.head.as_deref())?;
@@ -194,6 +234,7 @@ fn revisions(options: &Options, cx: &Context<'_>) -> Result<Option<Commits>, Fai
         output::tell(&format!("{}: {}", commit.arm, commit.label()));
     }
     if let Some(build) = &options.build
+        && !commits.are_one()
         && let Err(failed) = commits.build(cx, build)
     {
         commits.remove(cx);
@@ -204,43 +245,115 @@ fn revisions(options: &Options, cx: &Context<'_>) -> Result<Option<Commits>, Fai
 
 type Machine<'a> = (&'a Place, &'a mut Session, &'a mut Store);
 
+/// What is asked: one comparison, or those of a suite.
+fn all_measured(
+    options: &Options,
+    kind: Kind,
+    commits: Option<&Commits>,
+    machine: &mut Machine<'_>,
+    progress: &Progress,
+) -> Result<(Comparison, Measured), Failed> {
+    let begun_ns = machine.1.now_ns();
+    if let Some(commits) = commits.filter(|it| it.are_one() && kind != Kind::ControlOnly) {
+        return Ok((same_commit(commits, kind), Measured::default()));
+    }
+    if let Some(command) = &options.setup {
+        once(&machine.1.context(progress), "--setup", command)?;
+    }
+    let limits = options.limits()?;
+    let Some(file) = &options.suite else {
+        return measured(options, kind, commits, (&limits, false), machine, progress);
+    };
+    let entries = suite::entries(file)?;
+    let (mut all, mut measured_all) = (None, Measured::default());
+    for (place, entry) in entries.iter().enumerate() {
+        let spent_ns = machine.1.now_ns().saturating_sub(begun_ns);
+        let left_ns = options.budget.saturating_sub(spent_ns) / (entries.len() - place) as u64;
+        let own = entry.options(options, left_ns.max(1_000_000_000))?;
+        check(&own)?;
+        let limits = Limits {
+            entry: format!("{}.", entry.name),
+            shares: entries.len(),
+            ..own.limits()?
+        };
+        let is_later = !measured_all.runs.is_empty();
+        output::tell(&format!("{}:", entry.name));
+        let (comparison, done) =
+            measured(&own, kind, commits, (&limits, is_later), machine, progress)?;
+        all = Some(entry.joined(all, comparison));
+        measured_all.runs.extend(done.runs);
+        measured_all.left_behind.extend(done.left_behind);
+        measured_all.is_interrupted = done.is_interrupted;
+        if done.is_interrupted {
+            break;
+        }
+    }
+    let comparison = all.expect("a suite has an entry at least");
+    Ok((comparison, measured_all))
+}
+
+/// Base and head are one commit: there is nothing to build or to measure.
+fn same_commit(commits: &Commits, kind: Kind) -> Comparison {
+    let sides = commits.all().iter().map(|commit| SideNote {
+        arm: commit.arm.to_owned(),
+        label: commit.label(),
+    });
+    Comparison {
+        comparison: compare::VERSION,
+        tare: env!("CARGO_PKG_VERSION").to_owned(),
+        runs: Vec::new(),
+        paired: true,
+        gate: kind != Kind::Compare,
+        seed: 0,
+        wall_s: 0.0,
+        how: "not measured".to_owned(),
+        sides: sides.collect(),
+        rows: Vec::new(),
+        notes: vec![
+            "head and base are the same program: one commit; nothing was built or measured"
+                .to_owned(),
+        ],
+        decision: Decision::Same,
+    }
+}
+
 fn measured(
     options: &Options,
     kind: Kind,
     commits: Option<&Commits>,
-    (place, session, store): Machine<'_>,
+    (limits, is_later): (&Limits, bool),
+    (place, session, store): &mut Machine<'_>,
     progress: &Progress,
-    begun_ns: u64,
 ) -> Result<(Comparison, Measured), Failed> {
-    let limits = options.limits()?;
+    let begun_ns = session.now_ns();
     let cx = session.context(progress);
-    if let Some(command) = &options.setup {
-        once(&cx, "--setup", command)?;
-    }
     let looked = looked(options, kind, commits, &cx)?;
     let seed = options.seed.unwrap_or_else(crate::cx::drawn_seed);
     let mut measured = Measured {
-        runs: Vec::new(),
-        rows: Vec::new(),
         decision: Decision::Same,
-        whole_trials: Vec::new(),
-        left_behind: Vec::new(),
-        is_interrupted: false,
+        ..Measured::default()
     };
     if !looked.is_same {
         let question = Question {
             sides: &looked.sides,
             control: &looked.control,
             seen: &looked.seen,
-            limits: &limits,
+            limits,
             gate: kind != Kind::Compare,
             seed,
             budget_ns: options.budget,
             begun_ns,
             hooks: hooks(options),
+            is_later,
         };
         measured = measure::all(&question, place, session, store, progress)?;
     }
+    measured
+        .rows
+        .extend(looked.counted.into_iter().map(|row| Row {
+            name: format!("{}{}", limits.entry, row.name),
+            ..row
+        }));
     let sides = looked.sides.iter().map(|side| SideNote {
         arm: side.arm.clone(),
         label: side.label.clone(),
@@ -279,122 +392,6 @@ fn hooks(options: &Options) -> Hooks<'_> {
     }
 }
 
-/// Looks at every side once: its first time is on the screen as soon as it is known.
-fn looked(
-    options: &Options,
-    kind: Kind,
-    commits: Option<&Commits>,
-    cx: &Context<'_>,
-) -> Result<Looked, Failed> {
-    let is_control_only = kind == Kind::ControlOnly;
-    let mut sides = sides::of(options, commits, is_control_only, cx)?;
-    if sides.len() < 2 {
-        return Err(Failed::new(Exit::Usage, "one command alone is compared with nothing")
-            .hint("name another: tare compare 'CMD A' 'CMD B'; `tare gate --aa` compares one with itself"));
-    }
-    let mut looks: Vec<Observed> = Vec::new();
-    let mut in_slices: Option<Result<InSlices, String>> = None;
-    let hooks = hooks(options);
-    if !hooks.are_none() {
-        in_slices = Some(Err("has a command before or after each run".to_owned()));
-    }
-    let hooked = |option: &str, command: &Option<String>| match command {
-        Some(command) => once(cx, option, command),
-        None => Ok(()),
-    };
-    for side in &sides {
-        hooked("--prepare", &options.prepare)?;
-        let first_run = |ns: u64| {
-            output::tell(&format!(
-                "{}: {} in one run of `{}`",
-                side.arm,
-                report::terminal::time(ns as f64),
-                sides::named(side)
-            ));
-        };
-        let (look, cut) =
-            calibrate::look_at_side(cx, &ask(options, side), options.warmup, &first_run)?;
-        hooked("--conclude", &options.conclude)?;
-        in_slices = Some(match (in_slices.take(), cut) {
-            (None, cut) => cut,
-            (Some(Ok(one)), Ok(other)) => Ok(InSlices {
-                ns: one.ns.min(other.ns),
-                one_processor: one.one_processor && other.one_processor,
-            }),
-            (Some(Err(why)), _) | (_, Err(why)) => Err(why),
-        });
-        looks.push(look);
-    }
-    let mut notes = Vec::new();
-    if !is_control_only {
-        same_output(options, &sides, &looks)?;
-    }
-    let is_same = !is_control_only && sides::are_same_program(&sides, &looks);
-    if is_same {
-        notes.push("all sides are the same program with the same arguments, by SHA-256: nothing was measured (`tare gate --aa` measures one against itself)".to_owned());
-    }
-    // A copy is tried, which needs what comes before and after a run.
-    let control = if is_same || !hooks.are_none() {
-        sides[0].call.argv.clone()
-    } else {
-        copies::made(cx, &mut sides, &looks)
-    };
-    let longest_ns = looks.iter().map(|look| look.wall_ns).max().unwrap_or(0);
-    Ok(Looked {
-        sides,
-        control,
-        seen: Seen {
-            longest_ns,
-            in_slices: in_slices.unwrap_or_else(|| Err("was not seen".to_owned())),
-            is_chatty: looks
-                .iter()
-                .any(|look| look.report.stdout.0.len() > CHATTY_BYTES),
-        },
-        is_same,
-        notes,
-    })
-}
-
-/// A faster wrong answer is no gain.
-fn same_output(options: &Options, sides: &[Side], looks: &[Observed]) -> Result<(), Failed> {
-    if options.allow_different_output {
-        return Ok(());
-    }
-    let base = &looks[0].report.stdout;
-    let other = looks
-        .iter()
-        .zip(sides)
-        .find(|(look, _)| look.report.stdout != *base);
-    let Some((_, side)) = other else {
-        return Ok(());
-    };
-    Err(Failed::new(
-        Exit::Usage,
-        format!(
-            "{} and {} print different things",
-            sides[0].arm, side.arm
-        ),
-    )
-    .hint("`--allow-different-output` compares them nevertheless; or send the output elsewhere: `--shell 'CMD >/dev/null'`"))
-}
-
-/// A side as the first look takes it.
-fn ask(options: &Options, side: &Side) -> Ask {
-    Ask {
-        command: side.command.clone(),
-        driver: side.driver.clone(),
-        settings: side.settings.clone(),
-        program: side.program.clone(),
-        metric: crate::workload::compared_command::WALL.id.to_owned(),
-        budget_ns: options.budget,
-        seed: 0,
-        call: side.call.clone(),
-        carried: Vec::new(),
-        instead: Vec::new(),
-        own: None,
-    }
-}
-
 fn once(cx: &Context<'_>, option: &str, command: &str) -> Result<(), Failed> {
     let failed = |why: String| {
         Failed::new(
@@ -424,6 +421,9 @@ fn write(options: &Options, comparison: &Comparison) -> Result<(), Failed> {
         return Ok(());
     }
     put(&options.json, json)?;
+    if options.is_quiet {
+        return Ok(());
+    }
     let width = output::width().min(100);
     output::text(&forms::terminal(comparison, width))?;
     output::data(&forms::annotations(comparison, options.annotations))?;

@@ -60,7 +60,7 @@ impl Gate {
                 Exit::Interrupted
             });
         }
-        if self.aa {
+        if self.aa && answer.comparison.paired {
             output::text(&control(&answer.comparison))?;
             return Ok(Exit::Done);
         }

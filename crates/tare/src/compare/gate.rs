@@ -11,11 +11,13 @@ use tare_model::dossier::Dossier;
 use super::limits::Limits;
 use super::row::{self, Row, Word};
 
-/// False alarms of a whole gate, all of its rows together.
+/// False alarms of a whole gate or comparison, all of its rows together.
 pub const ALARM_RATE: f64 = 0.01;
+/// How often a comparison without a gate may be looked at before it ends; the looks share the rate of false alarms.
+pub const LOOKS: usize = 5;
 
 /// What is decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decision {
     /// Something is slower; for a gate: proven and confirmed.
@@ -25,12 +27,13 @@ pub enum Decision {
     /// Everything is within its margin.
     Same,
     /// Nothing is proven slower, and something is inconclusive.
+    #[default]
     Inconclusive,
 }
 
 impl Decision {
     /// Of the rows that are gated.
-    fn of(rows: &[Row]) -> Self {
+    pub fn of(rows: &[Row]) -> Self {
         let gated = || rows.iter().filter(|row| row.gated);
         let any = |word: Word| gated().any(|row| row.word == word);
         if any(Word::Slower) {
@@ -45,9 +48,23 @@ impl Decision {
     }
 }
 
-/// The rows of a comparison without a gate, and what they decide.
+/// The rows of a comparison without a gate, and what they decide. A difference counts where it passes Holm's correction
+/// over all gated rows and looks.
 pub fn compared(all: &Dossier, limits: &Limits) -> (Vec<Row>, Decision) {
-    let rows = row::rows(all, limits);
+    let mut rows = row::rows(all, limits);
+    let rate = limits.alarm_rate() / LOOKS as f64;
+    let rejected = holm(&rows, rate, |row| row.p_no_change);
+    for (row, is_rejected) in rows.iter_mut().zip(rejected) {
+        let differs = matches!(row.word, Word::Slower | Word::Faster);
+        if row.gated && differs && !is_rejected {
+            let word = if row.word == Word::Slower {
+                "slower"
+            } else {
+                "faster"
+            };
+            row.open(format!("perhaps {word}"));
+        }
+    }
     let decision = Decision::of(&rows);
     (rows, decision)
 }
@@ -56,7 +73,7 @@ pub fn compared(all: &Dossier, limits: &Limits) -> (Vec<Row>, Decision) {
 pub fn judged(all: &Dossier, halves: &[Dossier], limits: &Limits) -> (Vec<Row>, Decision) {
     let mut rows = row::rows(all, limits);
     let halves: Vec<Vec<Row>> = halves.iter().map(|half| row::rows(half, limits)).collect();
-    let rejected = holm(&rows);
+    let rejected = holm(&rows, limits.alarm_rate(), |row| row.p_beyond_margin);
     for (row, is_rejected) in rows.iter_mut().zip(rejected) {
         if !row.gated || row.word != Word::Slower {
             continue;
@@ -73,13 +90,11 @@ pub fn judged(all: &Dossier, halves: &[Dossier], limits: &Limits) -> (Vec<Row>, 
         if is_beyond && is_confirmed {
             continue;
         }
-        row.word = Word::Inconclusive;
-        row.note = Some(if is_beyond {
+        row.open(if is_beyond {
             "slower at first, not shown again by fresh processes".to_owned()
         } else {
             "perhaps slower: not proven beyond margin and floor".to_owned()
         });
-        row.detectable = row.change.map(|change| (change.high - change.low) / 2.0);
     }
     let decision = Decision::of(&rows);
     (rows, decision)
@@ -99,19 +114,19 @@ fn lies_beyond(row: &Row) -> bool {
     change.low > row.margin && change.low * base > row.floor
 }
 
-/// Which rows Holm's procedure rejects at the rate of the whole gate; of one side and of all sides together.
-fn holm(rows: &[Row]) -> Vec<bool> {
+/// Which rows Holm's procedure rejects at the rate of the whole; of one side and of all sides together.
+fn holm(rows: &[Row], rate: f64, p: fn(&Row) -> Option<f64>) -> Vec<bool> {
     let mut order: Vec<(usize, f64)> = rows
         .iter()
         .enumerate()
         .filter(|(_, row)| row.gated)
-        .map(|(place, row)| (place, row.p_beyond_margin.unwrap_or(1.0)))
+        .map(|(place, row)| (place, p(row).unwrap_or(1.0)))
         .collect();
     order.sort_by(|one, other| one.1.total_cmp(&other.1));
     let mut rejected = vec![false; rows.len()];
     let count = order.len();
     for (step, (place, p)) in order.into_iter().enumerate() {
-        if p > ALARM_RATE / (count - step) as f64 {
+        if p > rate / (count - step) as f64 {
             break;
         }
         rejected[place] = true;
@@ -189,6 +204,32 @@ mod tests {
         }
         let many = dossier(&cells);
         assert_ne!(red(&many), Decision::Slower);
+    }
+
+    #[test]
+    fn difference_counts_only_beyond_the_rate_of_all_looks() {
+        let said = |point: f64, half: f64| {
+            let (rows, decision) = compared(&dossier(&[cell("b", point, half)]), &limits());
+            (rows[0].word, decision)
+        };
+        assert_eq!(said(1.06, 0.01), (Word::Slower, Decision::Slower));
+        assert_eq!(said(0.94, 0.01), (Word::Faster, Decision::Faster));
+        // Beyond its 95 % interval, as one of twenty rows is by chance.
+        assert_eq!(
+            said(1.045, 0.04),
+            (Word::Inconclusive, Decision::Inconclusive)
+        );
+    }
+
+    #[test]
+    fn several_entries_share_the_rate_of_false_alarms() {
+        let rows = row::rows(&dossier(&[cell("head", 1.0345, 0.0105)]), &limits());
+        let p = rows[0].p_beyond_margin.unwrap();
+        let of = |shares: usize| {
+            let limits = Limits { shares, ..limits() };
+            holm(&rows, limits.alarm_rate(), |row| row.p_beyond_margin)[0]
+        };
+        assert!(p < ALARM_RATE && of(1) && !of(40), "{p}");
     }
 
     #[test]

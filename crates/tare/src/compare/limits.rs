@@ -27,6 +27,10 @@ pub struct Limits {
     pub only: Vec<String>,
     /// The rows that are not.
     pub skip: Vec<String>,
+    /// What the names of the rows begin with: the entry of a suite and a dot, or nothing.
+    pub entry: String,
+    /// How many comparisons share the rate of false alarms; none is one.
+    pub shares: usize,
 }
 
 /// A time difference below which no row is red: less than starting a process varies by.
@@ -37,13 +41,14 @@ const FLOOR_BYTES: f64 = 131_072.0;
 impl Limits {
     /// The margin of a row.
     pub fn margin_of(&self, row: &str) -> f64 {
-        let own = self.max.iter().rev().find(|(glob, _)| matches(glob, row));
+        let own = self.max.iter().rev().find(|(glob, _)| self.fits(glob, row));
         own.map_or(self.margin, |(_, margin)| *margin)
     }
 
     /// The absolute difference of a row below which nothing counts.
     pub fn floor_of(&self, row: &str, unit: Unit) -> f64 {
-        let own = self.floor.iter().rev().find(|(glob, _)| matches(glob, row));
+        let mut floors = self.floor.iter().rev();
+        let own = floors.find(|(glob, _)| self.fits(glob, row));
         own.map_or(
             match unit {
                 Unit::Nanoseconds => FLOOR_NS,
@@ -56,8 +61,19 @@ impl Limits {
 
     /// Whether a gate is about this row.
     pub fn gates(&self, row: &str) -> bool {
-        let any = |globs: &[String]| globs.iter().any(|glob| matches(glob, row));
+        let any = |globs: &[String]| globs.iter().any(|glob| self.fits(glob, row));
         (self.only.is_empty() || any(&self.only)) && !any(&self.skip)
+    }
+
+    /// False alarms of this comparison, all of its rows together.
+    pub fn alarm_rate(&self) -> f64 {
+        super::gate::ALARM_RATE / self.shares.max(1) as f64
+    }
+
+    /// Whether a pattern fits a row by its whole name, or without the entry of its suite.
+    fn fits(&self, glob: &str, row: &str) -> bool {
+        let short = row.strip_prefix(&self.entry).unwrap_or(row);
+        matches(glob, row) || matches(glob, short)
     }
 }
 
@@ -83,6 +99,22 @@ mod tests {
     }
 
     #[test]
+    fn pattern_fits_a_row_with_and_without_its_entry() {
+        let limits = Limits {
+            only: vec!["wall".into()],
+            skip: vec!["slow.*".into()],
+            entry: "parse.".into(),
+            ..Limits::default()
+        };
+        assert!(limits.gates("parse.wall") && !limits.gates("parse.cpu"));
+        let slow = Limits {
+            entry: "slow.".into(),
+            ..limits
+        };
+        assert!(!slow.gates("slow.wall"));
+    }
+
+    #[test]
     fn last_pattern_that_fits_a_row_decides() {
         let limits = Limits {
             margin: 0.02,
@@ -90,6 +122,7 @@ mod tests {
             floor: vec![("*.memory".into(), 1.0)],
             only: vec!["*.wall".into()],
             skip: vec!["c.*".into()],
+            ..Limits::default()
         };
         let margins = ["b.wall", "b.cpu"].map(|row| limits.margin_of(row));
         assert!(near(&margins, &[0.1, 0.05]));

@@ -26,6 +26,15 @@ pub enum Word {
 }
 
 impl Word {
+    /// Of an exact difference.
+    fn of(difference: f64) -> Self {
+        match difference {
+            difference if difference > 0.0 => Self::Slower,
+            difference if difference < 0.0 => Self::Faster,
+            _ => Self::Same,
+        }
+    }
+
     /// As reports write it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -99,9 +108,51 @@ pub struct Row {
     /// One-sided probability of such an effect if the true one were the margin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p_beyond_margin: Option<f64>,
+    /// Two-sided probability of such an effect if there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_no_change: Option<f64>,
     /// Whether it was found again in the second half, in fresh processes; absent where that was not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmed: Option<bool>,
+}
+
+impl Row {
+    /// An exact count that was taken apart from the blocks, and decides nothing.
+    pub fn counted(name: String, arm: &str, unit: Unit, (base, head): (f64, f64)) -> Self {
+        let change = head / base - 1.0;
+        Self {
+            metric: format!("counted.{}", name.rsplit('.').next().unwrap_or(&name)),
+            name,
+            arm: arm.to_owned(),
+            unit,
+            base: Some(base),
+            head: Some(head),
+            change: change.is_finite().then_some(Effect {
+                point: change,
+                low: change,
+                high: change,
+            }),
+            control: None,
+            margin: 0.0,
+            floor: 0.0,
+            blocks: 0,
+            exact: true,
+            gated: false,
+            word: Word::of(head - base),
+            note: None,
+            detectable: None,
+            p_beyond_margin: None,
+            p_no_change: None,
+            confirmed: None,
+        }
+    }
+
+    /// Makes it inconclusive, for this reason.
+    pub(super) fn open(&mut self, why: String) {
+        self.word = Word::Inconclusive;
+        self.note = Some(why);
+        self.detectable = self.change.map(|change| (change.high - change.low) / 2.0);
+    }
 }
 
 /// The rows of a dossier, in the order of the sides and then of the metrics.
@@ -117,9 +168,9 @@ pub fn rows(dossier: &Dossier, limits: &Limits) -> Vec<Row> {
             let control = dossier.aa.iter().find(|aa| aa.metric == cell.metric);
             let short = short(&cell.metric)?;
             let name = if has_several {
-                format!("{}.{short}", cell.arm)
+                format!("{}{}.{short}", limits.entry, cell.arm)
             } else {
-                short.to_owned()
+                format!("{}{short}", limits.entry)
             };
             row(cell, control, name, limits)
         })
@@ -183,6 +234,7 @@ fn row(
         note: None,
         detectable: None,
         p_beyond_margin: None,
+        p_no_change: None,
         confirmed: None,
     };
     if let Some((base, head)) = exact {
@@ -193,17 +245,14 @@ fn row(
             low: change,
             high: change,
         });
-        row.word = match head - base {
-            difference if difference > 0.0 => Word::Slower,
-            difference if difference < 0.0 => Word::Faster,
-            _ => Word::Same,
-        };
+        row.word = Word::of(head - base);
         // A judged quantity keeps its margin and floor also where it is exact.
         if is_judged && (change.abs() <= margin || (head - base).abs() <= floor) {
             row.word = Word::Same;
         }
-        if is_judged && row.word == Word::Slower {
-            row.p_beyond_margin = Some(0.0);
+        if is_judged && row.word != Word::Same {
+            row.p_beyond_margin = Some(f64::from(u8::from(row.word == Word::Faster)));
+            row.p_no_change = Some(0.0);
         }
         return Some(row);
     }
@@ -237,6 +286,7 @@ fn judge(row: &mut Row, cell: &DossierCell, control: Option<&DossierCell>) {
         return;
     };
     row.p_beyond_margin = p_beyond(ratio, row.margin, cell.n_blocks);
+    row.p_no_change = p_beyond(ratio, 0.0, cell.n_blocks).map(|p| 2.0 * p.min(1.0 - p));
     let lower = |bound: f64| (bound - 1.0) * row.base.unwrap_or(f64::NAN);
     let is_small = |bound: f64| lower(bound).abs() <= row.floor;
     let within = |span: &Span| span.low > 1.0 / (1.0 + row.margin) && span.high < 1.0 + row.margin;

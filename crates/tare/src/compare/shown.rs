@@ -139,10 +139,12 @@ pub fn headline(comparison: &Comparison) -> String {
         let row = of(word).next()?;
         let effect = row.change?;
         let label = harmless(comparison.label(&row.arm));
+        // Without the side, which the label names.
+        let name = row.name.replacen(&format!("{}.", row.arm), "", 1);
         let what = if row.unit == Unit::Nanoseconds {
-            format!("{label}: {} time", row_metric(row))
+            format!("{label}: {name} time")
         } else {
-            format!("{label}: {}", row_metric(row))
+            format!("{label}: {name}")
         };
         Some(format!("{what} {}", by(&effect, row.unit)))
     };

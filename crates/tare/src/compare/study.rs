@@ -3,6 +3,8 @@
 //! All arms of a block run one workload. It holds the base's command; what another side runs instead is a change of its
 //! arm, as a prefix or a variable is.
 
+use std::collections::BTreeMap;
+
 use tare_model::arm::Asked;
 use tare_model::command::{InSlices, Stdout};
 use tare_model::study::A_PRIME;
@@ -40,6 +42,17 @@ pub struct Side {
     pub program: Option<String>,
     /// What is run.
     pub call: CommandCall,
+    /// Variables of this side alone.
+    pub variables: BTreeMap<String, String>,
+}
+
+impl Side {
+    /// What is run, with the variables of this side.
+    pub fn whole_call(&self) -> CommandCall {
+        let mut call = self.call.clone();
+        call.variables.extend(self.variables.clone());
+        call
+    }
 }
 
 /// What was seen of the sides before the first block.
@@ -134,6 +147,7 @@ fn arm(side: &Side, base: &Side, name: &str) -> ArmSpec {
         arm.change.directory.clone_from(&side.call.directory);
     }
     arm.change.program.clone_from(&side.program);
+    arm.change.variables.clone_from(&side.variables);
     arm.role.asked = Some(Asked {
         argv: side.command.clone(),
         carried: vec![side.label.clone()],
@@ -173,12 +187,14 @@ mod tests {
             settings: Params::new(),
             program: None,
             call: CommandCall::new(argv[0], [argv[1]]),
+            variables: BTreeMap::new(),
         }
     }
 
     #[test]
     fn every_arm_runs_its_own_command_and_the_control_its_copy() {
-        let sides = [side("a", ["gzip", "-6"]), side("b", ["zstd", "-3"])];
+        let mut sides = [side("a", ["gzip", "-6"]), side("b", ["zstd", "-3"])];
+        sides[1].variables = BTreeMap::from([("X".into(), "1".into())]);
         let seen = Seen {
             longest_ns: 1_000_000,
             in_slices: Err("is short".into()),
@@ -204,6 +220,8 @@ mod tests {
             .collect();
         assert_eq!(argv, [["gzip", "-6"], ["/copy/gzip", "-6"], ["zstd", "-3"]]);
         assert_eq!(study.arms[1].id.as_str(), A_PRIME);
+        let variables = |place: usize| study.arms[place].change.variables.len();
+        assert_eq!([0, 1, 2].map(variables), [0, 0, 1]);
         assert_eq!(crate::why::before(&study), Some("r1"));
         assert!((study.margins.compute - 0.03).abs() < 1e-12);
         assert_eq!(labels(&study)[1].label, "zstd -3");

@@ -26,7 +26,7 @@ pub use devices::is_disk;
 pub use own::{
     NotOwn, check_folder, create_folder, let_read, let_through, open_anybodys, open_file, own_uid,
 };
-pub use plain::{head, read_plain};
+pub use plain::{head, length, read_plain};
 pub use taken::taken_bytes;
 pub use talking::{Talking, talking_below, talks};
 pub use unpacked::unpack;

@@ -17,7 +17,7 @@ use tare_model::{
 };
 use tare_model::{counter, fact};
 
-use super::observed::{First, Inside, Observed};
+use super::observed::{First, Inside, Observed, SideLook};
 use super::studies::CHATTY_BYTES;
 use super::trouble::{absent, failed, how, meaning, said};
 use super::{Ask, HOST, Trouble, carry, proxied};
@@ -38,6 +38,8 @@ const GRACE: Duration = Duration::from_secs(3);
 const FOLDERS_MOST: usize = 32;
 /// A command that takes longer is run once on the host, not twice.
 const TWICE_BELOW_NS: u64 = 10_000_000_000;
+/// The same for one of several that are compared.
+const AGAIN_BELOW_NS: u64 = 2_000_000_000;
 
 /// Looks at the command on the host and inside `settings`; where it was seen inside before, and took long or did not
 /// end, that is what is known of it.
@@ -112,54 +114,71 @@ pub fn look(
     })
 }
 
-/// Looks at one of several commands that are compared, in its environment: how it ran, and how it can be cut. What its
-/// first run took is given to `first_run` as soon as it is known.
+/// Looks at one of several commands that are compared, in its environment, after so many warm-ups and where wanted
+/// twice. What its first run took is given to `first_run` as soon as it is known.
 ///
 /// # Errors
 /// Why it cannot be measured, with what helps.
 pub fn look_at_side(
     cx: &Context<'_>,
     ask: &Ask,
-    warm_ups: u32,
+    (warm_ups, is_twice): (u32, bool),
     first_run: &dyn Fn(u64),
-) -> Result<(Observed, Result<InSlices, String>), Trouble> {
+) -> Result<SideLook, Trouble> {
     let call = CommandCall {
         observe: true,
         ..ask.call.clone()
     };
     let limit = Duration::from_nanos((ask.budget_ns / 2).max(5_000_000_000));
-    let ((mut look, in_slices), facts, _) = at(cx, ask, &ask.driver, &ask.settings, |instance| {
-        let mut tried = Tried::new(cx, ask, instance, limit);
-        for _ in 0..warm_ups {
-            tried.reported(&ask.driver, &ask.call)?;
-        }
-        let (report, counters) = tried.reported(&ask.driver, &call)?;
-        let exit = report.exit;
-        if !(exit.is_success() || stoppable::is_tolerated(&report)) {
-            return Err(Trouble::FailsAtSide {
-                command: command_line(&ask.command),
-                how: how(exit),
-                said: said(&report),
-                hint: meaning(&report, false),
-            });
-        }
-        check_pick(ask, "of the command", &report)?;
-        first_run(report.wall_ns);
-        let look = Observed {
-            wall_ns: report.wall_ns,
-            report,
-            counters,
-            facts: Facts::new(),
-        };
-        let in_slices = if ask.driver == HOST {
-            tried.stopped_on_host(&look)?
-        } else {
-            inside_slices(ask, &look)
-        };
-        Ok(((look, in_slices), Vec::new()))
-    })?;
+    let ((mut look, in_slices, prints_same), facts, _) =
+        at(cx, ask, &ask.driver, &ask.settings, |instance| {
+            let mut tried = Tried::new(cx, ask, instance, limit);
+            for _ in 0..warm_ups {
+                tried.reported(&ask.driver, &ask.call)?;
+            }
+            let (report, counters) = tried.reported(&ask.driver, &call)?;
+            let exit = report.exit;
+            if !(exit.is_success() || stoppable::is_tolerated(&report)) {
+                return Err(Trouble::FailsAtSide {
+                    command: command_line(&ask.command),
+                    how: how(exit),
+                    said: said(&report),
+                    hint: meaning(&report, false),
+                });
+            }
+            check_pick(ask, "of the command", &report)?;
+            first_run(report.wall_ns);
+            let prints_same = if is_twice && report.wall_ns <= AGAIN_BELOW_NS {
+                let (again, _) = tried.reported(&ask.driver, &ask.call)?;
+                if !(again.exit.is_success() || stoppable::is_tolerated(&again)) {
+                    return Err(Trouble::FailsAgain {
+                        how: how(again.exit),
+                        said: said(&again),
+                    });
+                }
+                Some(again.stdout == report.stdout)
+            } else {
+                None
+            };
+            let look = Observed {
+                wall_ns: report.wall_ns,
+                report,
+                counters,
+                facts: Facts::new(),
+            };
+            let in_slices = if ask.driver == HOST {
+                tried.stopped_on_host(&look)?
+            } else {
+                inside_slices(ask, &look)
+            };
+            Ok(((look, in_slices, prints_same), Vec::new()))
+        })?;
     look.facts = facts;
-    Ok((look, in_slices))
+    Ok(SideLook {
+        observed: look,
+        in_slices,
+        prints_same,
+    })
 }
 
 /// How it can be cut inside.

@@ -26,6 +26,17 @@ pub struct Observed {
     pub facts: Facts,
 }
 
+/// What was seen of one of several commands that are compared.
+#[derive(Debug)]
+pub struct SideLook {
+    /// How it ran.
+    pub observed: Observed,
+    /// How it can be cut, or why it cannot.
+    pub in_slices: Result<InSlices, String>,
+    /// Whether a second run printed the same; `None` where there was none.
+    pub prints_same: Option<bool>,
+}
+
 /// What was seen of it on both sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct First {

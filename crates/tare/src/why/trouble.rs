@@ -194,7 +194,7 @@ impl Trouble {
             Self::NoVariable { name } => format!("set it, or write `--variable {name}=TEXT`"),
             Self::OddPath { .. } => "start from, or name, a path without them".to_owned(),
             Self::Private { .. } => "start from a folder that holds the command's files alone, or show it nevertheless with `--show-private`".to_owned(),
-            Self::FailsAgain { .. } => "it leaves something behind that it does not expect; put things back in the command itself: `tare why -- sh -c 'rm -rf OUT; COMMAND'`".to_owned(),
+            Self::FailsAgain { .. } => "it changes what it reads, or leaves something behind; put things back in the command itself, `sh -c 'rm -rf OUT; COMMAND'`, or with `--prepare` where there is that option".to_owned(),
             Self::NotInside { .. } => "with an image of your own the program must be in it; without one the host's own is used".to_owned(),
             Self::TooLong { budget_s, limit_s, .. } => {
                 format!("give more time, for example `--budget {}m`, or the command less to do", (budget_s.max(limit_s) * 20).div_ceil(60))

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::super::{Exit, Failed, output};
 use crate::cx::exec::{CommandLine, Finished};
-use crate::cx::{Context, vars};
+use crate::cx::{Context, files, vars};
 
 /// How long git may take for anything but a checkout.
 const GIT_LIMIT: Duration = Duration::from_secs(60);
@@ -83,6 +83,11 @@ impl Commits {
                 &["worktree", "add", "--quiet", "--detach", &path, &sha],
             )?;
             let subject = git(cx, &["log", "-1", "--format=%s", &sha])?;
+            if arm == "head" && files::kind(&worktree.join(".gitmodules")).is_ok() {
+                output::tell(
+                    "note: submodules are not checked out; `--build 'git submodule update --init && make'` does that",
+                );
+            }
             Ok::<_, Failed>(Commit {
                 arm,
                 sha,
@@ -99,6 +104,11 @@ impl Commits {
                 Err(failed)
             }
         }
+    }
+
+    /// Whether both are one commit.
+    pub(super) fn are_one(&self) -> bool {
+        self.0[0].sha == self.0[1].sha
     }
 
     /// Builds both, base first, with the same command and variables.

@@ -24,7 +24,9 @@ pub(super) fn made(cx: &Context<'_>, sides: &mut [Side], looks: &[Observed]) -> 
     let own = sides[0].call.argv.clone();
     let is_short = looks.iter().map(|look| look.wall_ns).sum::<u64>() <= TRIED_BELOW_NS;
     let is_plain = |side: &Side| side.driver == "host" && side.call.stdin_file.is_none();
-    if !is_short || !sides.iter().all(is_plain) {
+    // What stays behind would hold the copy's output open.
+    let leaves_some = looks.iter().any(|look| look.report.left_running > 0);
+    if !is_short || leaves_some || !sides.iter().all(is_plain) {
         return own;
     }
     let mut copies = Vec::new();
@@ -76,7 +78,7 @@ fn does_the_same(cx: &Context<'_>, side: &Side, look: &Observed, copy: &str) -> 
         .into_iter()
         .chain(side.call.argv[1..].iter().map(String::as_str));
     let mut line = CommandLine::new("sh", arguments);
-    line.variables.clone_from(&side.call.variables);
+    line.variables = side.whole_call().variables;
     if side.call.clean {
         line = line.with_variables_alone();
     }

@@ -1,7 +1,8 @@
 //! The rounds of a comparison: each is a stored run with freshly started arms, and all of them are one answer.
 //!
-//! A gate has two halves, planned before the first trial. After them, and in a comparison after the first round, more
-//! rounds follow while a row that counts is inconclusive and there is time.
+//! A gate has two halves, planned before the first trial; after them more rounds follow while a row that counts is
+//! inconclusive and there is time. A comparison begins with a short round, so that what is plain is said soon, and has
+//! no more rounds than the looks that share its rate of false alarms.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -29,7 +30,11 @@ use crate::why;
 use crate::workload::{self, Workload, compared_command};
 
 /// Rounds at most.
-const ROUNDS_MOST: usize = 5;
+const ROUNDS_MOST: usize = gate::LOOKS;
+/// Of the time that is left, the part of each round of a comparison.
+const PARTS: [u64; ROUNDS_MOST] = [16, 4, 2, 1, 1];
+/// The least time of such a round.
+const ROUND_LEAST_NS: u64 = 8_000_000_000;
 /// Of the time, what a further round needs at least to be worth its start.
 const WORTHWHILE_PART: u64 = 8;
 /// What is kept of the time for removing everything.
@@ -48,9 +53,12 @@ pub(super) struct Question<'a> {
     pub(super) budget_ns: u64,
     pub(super) begun_ns: u64,
     pub(super) hooks: Hooks<'a>,
+    /// Whether the session had a run before.
+    pub(super) is_later: bool,
 }
 
 /// What came of it.
+#[derive(Default)]
 pub(super) struct Measured {
     pub(super) runs: Vec<RunId>,
     pub(super) rows: Vec<Row>,
@@ -150,14 +158,7 @@ pub(super) fn all(
 ) -> Result<Measured, Failed> {
     let planned = if question.gate { 2 } else { 1 };
     let mut data: Vec<RunData> = Vec::new();
-    let mut measured = Measured {
-        runs: Vec::new(),
-        rows: Vec::new(),
-        decision: Decision::Inconclusive,
-        whole_trials: Vec::new(),
-        left_behind: Vec::new(),
-        is_interrupted: false,
-    };
+    let mut measured = Measured::default();
     for number in 0..ROUNDS_MOST {
         let spent_ns = session.now_ns().saturating_sub(question.begun_ns) + ENDING_NS;
         let left_ns = question.budget_ns.saturating_sub(spent_ns);
@@ -165,15 +166,19 @@ pub(super) fn all(
         if !is_planned && left_ns < question.budget_ns / WORTHWHILE_PART {
             break;
         }
-        let parts = if is_planned { planned - number } else { 1 };
+        let time_ns = if question.gate {
+            left_ns / if is_planned { 2 - number as u64 } else { 1 }
+        } else {
+            (left_ns / PARTS[number]).max(ROUND_LEAST_NS.min(left_ns))
+        };
         let round = Round {
-            time_ns: (left_ns / parts as u64).max(1),
+            time_ns: time_ns.max(1),
             seed: question.seed.wrapping_add(number as u64),
             before: measured.runs.last(),
             margin: question.limits.margin,
         };
         let study = of_round(question.sides, question.control, question.seen, round);
-        if number > 0 {
+        if number > 0 || question.is_later {
             session.renew(place)?;
         }
         let done = match one(question, &study, session, store, progress) {

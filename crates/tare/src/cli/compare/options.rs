@@ -15,7 +15,7 @@ use crate::workload::user_command;
     clippy::struct_excessive_bools,
     reason = "each is a switch of the command line"
 )]
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Options {
     /// Commands to compare, each quoted as one word, the base first; or two stored runs.
     #[arg(value_name = "CMD")]
@@ -38,6 +38,15 @@ pub(crate) struct Options {
     /// Build both revisions with this shell command, each in a worktree of its own.
     #[arg(long, value_name = "CMD", conflicts_with_all = ["a", "env"])]
     pub(super) build: Option<String>,
+    /// Compare every command of this TOML file: `[[compare]]` with `name`, `command`, and margins of its own.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["sides", "command", "input", "metric"])]
+    pub(super) suite: Option<PathBuf>,
+    /// Compare with this stored run, which proves nothing: the exit status stays 0.
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["suite", "a", "base", "head", "build"])]
+    pub(super) against: Option<String>,
+    /// Whether nothing is printed.
+    #[arg(skip)]
+    pub(super) is_quiet: bool,
     /// Runs of each command before the first measured one.
     #[arg(short, long, value_name = "N", default_value_t = 0)]
     pub(super) warmup: u32,
@@ -158,6 +167,7 @@ impl Options {
             floor: pairs(&self.floor, size, "--floor")?,
             only: self.only.clone(),
             skip: self.skip.clone(),
+            ..Limits::default()
         })
     }
 
@@ -200,18 +210,18 @@ impl Options {
         }
         texts
             .into_iter()
-            .map(|text| {
-                let words = match &self.shell {
-                    Some(shell) => {
-                        let mut words = words(shell)?;
-                        words.extend(["-c".to_owned(), text.clone()]);
-                        words
-                    }
-                    None => words(&text)?,
-                };
-                Ok((text, words))
-            })
+            .map(|text| Ok((text.clone(), self.words(&text)?)))
             .collect()
+    }
+
+    /// The words of a command, or those that have a shell run it.
+    pub(super) fn words(&self, text: &str) -> Result<Vec<String>, Failed> {
+        let Some(shell) = &self.shell else {
+            return words(text);
+        };
+        let mut words = words(shell)?;
+        words.extend(["-c".to_owned(), text.to_owned()]);
+        Ok(words)
     }
 
     fn parameter(&self) -> Result<Option<(&str, Vec<String>)>, Failed> {

@@ -1,5 +1,6 @@
 //! From the command line to the sides: two commands, two environments, or two revisions.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use tare_model::{ArmId, Params};
@@ -13,7 +14,7 @@ use crate::config::given;
 use crate::cx::{Context, files};
 use crate::env;
 use crate::report::command_line;
-use crate::why::carry;
+use crate::why::{Trouble, carry};
 
 const HOST: &str = "host";
 
@@ -145,8 +146,9 @@ fn carried(
     let empty = Place::state_folder()?.join("empty");
     files::create_folder(&empty)?;
     let is_host = driver.id() == HOST;
+    let (variables, argv) = assigned(&side.argv);
     let wish = carry::Wish {
-        argv: side.argv.clone(),
+        argv: argv.to_vec(),
         variables: options.variables.clone(),
         stdin_file,
         has_own_image: settings.value("image").is_some(),
@@ -155,7 +157,14 @@ fn carried(
         empty,
         directory: side.directory,
     };
-    let carried = carry::carried(&wish)?;
+    let carried = carry::carried(&wish).map_err(|trouble| match trouble {
+        Trouble::NotHere { program } => Failed::new(
+            Exit::Usage,
+            format!("`{program}` is no program of this machine"),
+        )
+        .hint("name it by its path; what only a shell knows needs `--shell`, an alias written out"),
+        other => other.into(),
+    })?;
     let settings = carry::with_binds(driver, &settings, &carried);
     driver
         .configure(
@@ -180,7 +189,25 @@ fn carried(
         program: (!shows).then(|| call.argv[0].clone()),
         settings,
         call,
+        variables,
     })
+}
+
+/// The variables that stand before a command, as in a shell, and the command.
+fn assigned(words: &[String]) -> (BTreeMap<String, String>, &[String]) {
+    let is_name = |name: &str| {
+        name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_')
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    let pair = |word: &String| {
+        let (name, text) = word.split_once('=').filter(|(name, _)| is_name(name))?;
+        Some((name.to_owned(), text.to_owned()))
+    };
+    let variables: Vec<(String, String)> = words.iter().map_while(pair).collect();
+    let argv = &words[variables.len()..];
+    (variables.into_iter().collect(), argv)
 }
 
 /// Shows in every side of one environment what any of them needs, so that they differ in their command alone.
@@ -217,7 +244,8 @@ fn show_all(sides: &mut [Side]) {
 pub(super) fn are_same_program(sides: &[Side], looks: &[crate::why::observed::Observed]) -> bool {
     let is_one = |side: &Side| {
         let first = &sides[0];
-        (&side.call, &side.driver, &side.settings) == (&first.call, &first.driver, &first.settings)
+        (side.whole_call(), &side.driver, &side.settings)
+            == (first.whole_call(), &first.driver, &first.settings)
     };
     if sides.iter().all(is_one) {
         return true;
@@ -248,7 +276,14 @@ pub(super) fn are_same_program(sides: &[Side], looks: &[crate::why::observed::Ob
             .map(|(path, digits)| (name(path), digits.clone()))
             .collect();
         let words: Vec<String> = side.call.argv[1..].iter().map(|word| name(word)).collect();
-        Some((hashes, words, side.driver.clone(), side.settings.clone()))
+        let variables = side.variables.clone();
+        Some((
+            hashes,
+            words,
+            variables,
+            side.driver.clone(),
+            side.settings.clone(),
+        ))
     };
     let first = loaded(0);
     first.is_some() && (1..sides.len()).all(|place| loaded(place) == first)
@@ -257,4 +292,24 @@ pub(super) fn are_same_program(sides: &[Side], looks: &[crate::why::observed::Ob
 /// A side in a sentence.
 pub(super) fn named(side: &Side) -> String {
     output::printable(&command_line(&side.command))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_before_a_command_are_taken_from_it() {
+        let words = |text: &str| -> Vec<String> { text.split(' ').map(str::to_owned).collect() };
+        let line = words("A=1 B_2= x C=3");
+        let (variables, argv) = assigned(&line);
+        assert_eq!(argv, ["x", "C=3"]);
+        let pairs: Vec<(&str, &str)> = variables
+            .iter()
+            .map(|(a, b)| (a.as_str(), b.as_str()))
+            .collect();
+        assert_eq!(pairs, [("A", "1"), ("B_2", "")]);
+        let line = words("./a=b 2=3");
+        assert_eq!(assigned(&line).1, line);
+    }
 }

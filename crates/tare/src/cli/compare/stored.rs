@@ -79,8 +79,18 @@ pub(super) fn asked(
     }))
 }
 
+/// Whether there is such a stored run.
+///
+/// # Errors
+/// There is none.
+pub(super) fn check(run: &str, place: &Place) -> Result<(), Failed> {
+    let store = Store::open_to_read(&place.store_file()?)?;
+    store.resolve(run)?;
+    Ok(())
+}
+
 /// `20261125-152301-9f3c`, or its beginning up to the time.
-fn looks_like_a_run(text: &str) -> bool {
+pub(super) fn looks_like_a_run(text: &str) -> bool {
     let mut parts = text.split('-');
     let is_number = |part: Option<&str>, length: usize| {
         part.is_some_and(|part| part.len() == length && part.bytes().all(|it| it.is_ascii_digit()))

@@ -64,6 +64,7 @@ mod tests {
             note: None,
             detectable: (word == Word::Inconclusive).then_some(0.045),
             p_beyond_margin: None,
+            p_no_change: None,
             confirmed: (word == Word::Slower).then_some(true),
         }
     }

@@ -19,6 +19,12 @@ pub fn read_plain(path: &Path, most: u64) -> Result<Vec<u8>, FileError> {
     taken(file, path, most)
 }
 
+/// How long a file is, through links; `None` for what is no plain file.
+pub fn length(path: &Path) -> Option<u64> {
+    let found = std::fs::metadata(path).ok()?;
+    found.is_file().then_some(found.len())
+}
+
 /// The first bytes of a plain file, at most `length`.
 pub fn head(path: &Path, length: usize) -> Result<Vec<u8>, FileError> {
     taken(open(path)?, path, length as u64)
