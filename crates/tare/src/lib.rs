@@ -20,6 +20,7 @@ pub mod plan;
 mod registered;
 pub mod report;
 pub mod run;
+pub mod service;
 #[cfg(test)]
 #[path = "../../tare-agent/tests/common/skip.rs"]
 mod skip;

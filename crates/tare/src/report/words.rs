@@ -448,6 +448,8 @@ pub(in crate::report) fn meaning(flag: &str) -> Option<&'static str> {
         "impossible-cpu-time" => "DOUBTFUL: more processor time was accounted than there was",
         "retransmits" => "packets were sent again",
         "packet-loss" => "packets were lost or came twice",
+        "other-answers" => "the server answers with other contents than the baseline's",
+        "reconnects" => "the server closed connections that were to stay open",
         "cut-off" => {
             "runs were ended at their limit and count as at least so long: the ratio is a lower bound"
         }

@@ -23,6 +23,7 @@ use super::pair::{Route, SERVER};
 use super::testbed::Arm;
 use crate::cx::turn_page;
 use crate::env::Instance;
+use crate::service::asked::CLIENT;
 
 /// What is alike for every worker of the block.
 pub(super) struct Cycle {
@@ -182,14 +183,14 @@ impl Dispatcher<'_> {
 }
 
 /// A block under way.
-struct Block<'d, 'c, 'e, 'b> {
-    group: Group<'d, 'c, 'e>,
-    cycle: &'b Cycle,
+pub(super) struct Block<'d, 'c, 'e, 'b> {
+    pub(super) group: Group<'d, 'c, 'e>,
+    pub(super) cycle: &'b Cycle,
     limit_ns: u64,
     /// The servers of pairs that listen: their ends and numbers.
     servers: Vec<(usize, u64)>,
     /// When each worker was told what to do.
-    sent_ns: Vec<u64>,
+    pub(super) sent_ns: Vec<u64>,
 }
 
 impl Block<'_, '_, '_, '_> {
@@ -202,10 +203,12 @@ impl Block<'_, '_, '_, '_> {
         let pages = self.pages().filter(|_| self.cycle.has_page);
         let scratch = self.group.dispatcher.cx.scratch;
         let pages = pages.filter(|_| turn_page::clear(scratch, self.cycle.key).is_ok());
+        let mut asked = Vec::new();
         for (place, both) in ends.iter().enumerate() {
             if self.group.members[place].has_ended() {
                 continue;
             }
+            self.sent_ns[place] = self.group.now_ns();
             let call = match &recipes[place] {
                 Recipe::Probe(call) => call.clone(),
                 Recipe::Pair { server, client } => {
@@ -216,6 +219,10 @@ impl Block<'_, '_, '_, '_> {
                 }
                 _ => unreachable!("only probes and pairs are interleaved"),
             };
+            if call.name == CLIENT {
+                asked.push((place, call));
+                continue;
+            }
             let page = pages.as_ref().map(|pages| TurnPage {
                 path: pages[both.client].clone(),
                 key: self.cycle.key,
@@ -236,6 +243,9 @@ impl Block<'_, '_, '_, '_> {
             self.sent_ns[place] = self.group.now_ns();
             let request = taking_part(request, self.cycle.cpu, self.cycle.target_ns, Some(turns));
             self.group.send(both.client, &request)?;
+        }
+        if !asked.is_empty() {
+            return self.ask(&asked).map(|()| Vec::new());
         }
         let is_prepared =
             |member: &Member| matches!(member.state, State::Ready) || member.has_ended();

@@ -14,6 +14,7 @@ use tare_model::{CommandCall, Facts, Outcome, Recipe, Trial};
 
 use super::alternate::{Cycle, NotShared, Part};
 use super::charges;
+use super::services;
 use super::session::{Break, Session};
 use super::suspended::Awake;
 use super::testbed::Arm;
@@ -72,11 +73,12 @@ impl Session<'_> {
             _ => return false,
         };
         let usable = || self.testbed.arms.iter().filter(|arm| arm.is_usable());
+        // Where its program is another one it is refused, as a trial.
+        let is_there = |arm: &Arm| self.missing_tool(&arm.spec.id, workload).is_none();
+        let asked = services::asked(&self.recipes[workload]);
         // Of two ends one serves, and cannot be stopped on its way.
         if name == COMMAND_PROBE {
             let call = self.command(workload);
-            // Where its program is another one it is refused, as a trial.
-            let is_there = |arm: &Arm| self.missing_tool(&arm.spec.id, workload).is_none();
             if call.is_none_or(|call| call.in_slices.is_none()) || !usable().all(is_there) {
                 return false;
             }
@@ -85,7 +87,10 @@ impl Session<'_> {
             && spec.instances == 1
             && spec.spread.is_none()
             && usable().count() > 1
-            && usable().all(|arm| arm.cuts.contains(name))
+            && match &asked {
+                Some(asked) => asked.is_interleaved() && usable().all(is_there),
+                None => usable().all(|arm| arm.cuts.contains(name)),
+            }
     }
 
     /// Runs one workload of a block in all arms in turn, stores it, and deals with arms that were lost in it.
@@ -118,6 +123,10 @@ impl Session<'_> {
             baseline: place,
             has_page: self.turns.has_page,
         };
+        if cycle.check && services::asked(&self.recipes[workload]).is_some() {
+            let cost = services::own_cost(&self.cx);
+            cost.map_or(Ok(()), |cost| self.say(cost))?;
+        }
         let charged: Vec<Charged> = indices
             .iter()
             .map(|index| self.testbed.arms[*index].charged())

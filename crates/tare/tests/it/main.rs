@@ -96,6 +96,8 @@ mod proof;
 mod reports;
 #[cfg(target_os = "linux")]
 mod schema;
+#[cfg(target_os = "linux")]
+mod service;
 mod shapes;
 #[path = "../../../tare-agent/tests/common/skip.rs"]
 mod skip;

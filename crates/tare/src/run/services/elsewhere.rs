@@ -1,0 +1,46 @@
+//! Where servers cannot be asked: the client waits on this system in no way that it knows.
+
+use tare_model::{Outcome, ProbeCall, Reason, Recipe};
+
+use super::alternate::Block;
+use super::exchange::{Cancelled, Dispatcher};
+use super::group::State;
+use crate::cx::Context;
+use crate::service::asked::Asked;
+
+/// None: they are refused as whole trials.
+pub(super) fn asked(_recipe: &Recipe) -> Option<Asked> {
+    None
+}
+
+pub(super) fn own_cost(_cx: &Context<'_>) -> Option<String> {
+    None
+}
+
+fn unsupported() -> Outcome {
+    Outcome::Unavailable(Reason::Unsupported(
+        "servers are asked from Linux only".to_owned(),
+    ))
+}
+
+impl Block<'_, '_, '_, '_> {
+    pub(super) fn ask(&mut self, calls: &[(usize, ProbeCall)]) -> Result<(), Cancelled> {
+        let at_ns = self.group.now_ns();
+        for (place, _) in calls {
+            let outcome = unsupported();
+            self.group.members[*place].state = State::Ended { outcome, at_ns };
+        }
+        Ok(())
+    }
+}
+
+impl Dispatcher<'_> {
+    #[allow(clippy::unnecessary_wraps, reason = "as the other system's")]
+    pub(super) fn ask_alone(
+        &self,
+        _call: &ProbeCall,
+        _start_ns: u64,
+    ) -> Result<Outcome, Cancelled> {
+        Ok(unsupported())
+    }
+}
