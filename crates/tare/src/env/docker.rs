@@ -339,6 +339,15 @@ impl Driver for Docker {
         self.within(wish.context).taken_bare(cx, wish, taken)
     }
 
+    fn take_outside(
+        &self,
+        cx: &Context<'_>,
+        wish: &Wish<'_>,
+        taken: &Own,
+    ) -> Result<Option<Params>, EnvError> {
+        self.within(wish.context).taken_outside(cx, taken)
+    }
+
     fn take_copies(
         &self,
         cx: &Context<'_>,

@@ -195,6 +195,19 @@ pub trait Driver: Sync {
             fix: None,
         })
     }
+    /// Settings that give bare processes a network from which they reach what a container like what was taken reaches,
+    /// and nothing of the user's; `None` where a loopback device is all it has, or nothing else can be had here.
+    ///
+    /// # Errors
+    /// It could not be made, with the reason as one clause.
+    fn take_outside(
+        &self,
+        _cx: &Context<'_>,
+        _wish: &own::Wish<'_>,
+        _taken: &own::Own,
+    ) -> Result<Option<Params>, EnvError> {
+        Ok(None)
+    }
     /// Has every arm that is like something of the user's write to copies of its own of what it could write to, where
     /// that was shown read-only; `settings` are those of what was taken. Says which those are, a line each in place of
     /// what was told, and `None` where there is nothing to copy.

@@ -7,6 +7,8 @@ use std::path::Path;
 use super::super::{Exit, Failed};
 use super::alone;
 use super::reach::without_idle_network;
+use tare_model::command::Tie;
+
 use crate::cx::files::{self, Kind};
 use crate::cx::{Context, sha256};
 use crate::env::own::{Bare, Own, Wish, limits};
@@ -28,19 +30,23 @@ pub(super) fn seen(
 ) -> Result<Seen, Failed> {
     let (inside, fresh) =
         why::calibrate::look_inside(cx, ask).map_err(|trouble| alone(trouble, own))?;
-    without_idle_network(own, &inside);
+    let has_socket = opens_a_socket(&inside);
+    without_idle_network(own, &inside, has_socket);
     if let Inside::Ended(look) = &inside {
         limits::drop_equal(own, &look.facts);
     }
-    let based = Baselines {
+    let mut baselines = Baselines {
         cx,
         own,
         inside: &inside,
         fresh,
         fallback: None,
         trouble: None,
+    };
+    if has_socket {
+        baselines.let_outside(from)?;
     }
-    .chosen(ask, from)?;
+    let based = baselines.chosen(ask, from)?;
     Ok((inside, based))
 }
 
@@ -50,7 +56,7 @@ type Did = Result<First, String>;
 /// The baselines, tried one after the other.
 struct Baselines<'a> {
     cx: &'a Context<'a>,
-    own: &'a Own,
+    own: &'a mut Own,
     inside: &'a Inside,
     /// Why each run needs a new container, if it does.
     fresh: Option<String>,
@@ -70,9 +76,15 @@ impl Baselines<'_> {
         let mut not_bare = None;
         // Inside a running container there is more than its image.
         if self.own.inside.is_none() {
-            match self.bare(ask, found, wish)? {
-                Ok(chosen) => return Ok(chosen),
-                Err(why) => not_bare = Some(why),
+            loop {
+                match self.bare(ask, found, wish)? {
+                    Ok(chosen) => return Ok(chosen),
+                    Err(why) => not_bare = Some(why),
+                }
+                // It may have been too quick to be seen with a socket.
+                if !self.let_outside((found, wish))? {
+                    break;
+                }
             }
         }
         for mut asks in baseline::plain(self.own, &ask.driver) {
@@ -99,6 +111,31 @@ impl Baselines<'_> {
             )
             .maybe(trouble.hint())
         })
+    }
+
+    /// Gives bare processes the network of a container like it, where they have a loopback device only and that can be
+    /// had; whether it was.
+    fn let_outside(&mut self, (found, wish): (&dyn Driver, &Wish<'_>)) -> Result<bool, Failed> {
+        let has_none = self.own.bare.text("network") == Some("none");
+        if !has_none || self.own.not_bare.is_some() || self.own.inside.is_some() {
+            return Ok(false);
+        }
+        let settings = match found.take_outside(self.cx, wish, self.own) {
+            Ok(Some(settings)) => settings,
+            Ok(None) => return Ok(false),
+            Err(_) if self.cx.cancel.is_requested() => return Err(Trouble::Cancelled.into()),
+            Err(error) => {
+                self.own.notes.push(format!(
+                    "a bare process here has a loopback device only: {error}"
+                ));
+                return Ok(false);
+            }
+        };
+        for (name, value) in settings.0 {
+            self.own.bare.0.insert(name, value);
+        }
+        self.own.notes.push(OUTSIDE.to_owned());
+        Ok(true)
     }
 
     /// The host's own program where it is the same bytes, else the image's files; or why neither.
@@ -207,6 +244,18 @@ impl Baselines<'_> {
             }
         }
     }
+}
+
+/// What is said of a bare process with the network of a container.
+const OUTSIDE: &str = "the bare process has an address on a bridge network of the run's own, from which it reaches what the container reaches";
+
+/// Whether the command was seen with a socket.
+fn opens_a_socket(inside: &Inside) -> bool {
+    let Inside::Ended(look) = inside else {
+        return false;
+    };
+    let seen = look.report.seen.as_ref();
+    seen.is_some_and(|seen| seen.ties.contains(&Tie::Socket))
 }
 
 /// Files as large as this, bytes, have no digest.

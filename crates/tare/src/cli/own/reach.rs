@@ -3,7 +3,6 @@
 
 use clap::Args;
 use tare_model::Status;
-use tare_model::command::Tie;
 
 use super::super::rounds::Measured;
 use super::super::{Exit, Failed, output};
@@ -101,12 +100,10 @@ pub(super) fn torn(cx: &Context<'_>, own: &Own) -> Vec<String> {
 }
 
 /// Without a socket there is nothing for the network to slow down, so it is not tried.
-pub(super) fn without_idle_network(own: &mut Own, inside: &Inside) {
-    let Inside::Ended(look) = inside else {
+pub(super) fn without_idle_network(own: &mut Own, inside: &Inside, has_socket: bool) {
+    if matches!(inside, Inside::CutOff(_)) {
         return;
-    };
-    let seen = look.report.seen.as_ref();
-    let has_socket = seen.is_some_and(|seen| seen.ties.contains(&Tie::Socket));
+    }
     let is_network = |it: &Difference| it.id == protect::ENGINES_NETWORK;
     if !has_socket && own.differences.iter().any(is_network) {
         own.differences.retain(|it| !is_network(it));
@@ -195,7 +192,9 @@ pub(super) fn plan(question: &Question<'_>, own: &Own, command: &str, run: &str)
             "yes, with {}",
             match own.bare.text("network") {
                 Some("host") => "this machine's own network",
-                _ => "a network namespace of its own that has a loopback device only",
+                _ if own.kept.iter().any(|it| it.id == "network") => "a loopback device only",
+                _ =>
+                    "a loopback device only; with a bridge network of the run's own where the command opens a socket and the container reaches the outside",
             }
         ),
     };
@@ -223,10 +222,7 @@ pub(super) fn plan(question: &Question<'_>, own: &Own, command: &str, run: &str)
 pub(in crate::cli) fn hint_kept(ask: &Ask, measured: &Measured) {
     let mut findings = measured.dossier.findings.iter();
     let is_found = findings.any(|finding| finding.status == Status::Confirmed);
-    let mut lines = ask.carried.iter();
-    if !is_found && lines.any(|line| line.starts_with(protect::NOT_REMOVED)) {
-        output::tell(
-            "hint: the cause may be what was not removed, because it protects you: `--loosen all` measures that too",
-        );
+    if !is_found && let Some(hint) = protect::suspected(&ask.carried) {
+        output::tell(&hint);
     }
 }

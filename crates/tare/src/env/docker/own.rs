@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 
 use bollard::models::ImageInspect;
 use serde_json::{Map, Value};
-use tare_model::Params;
+use tare_model::{ArmId, Params};
 
 use super::Docker;
 use super::api::Api;
 use super::errors::printable;
+use super::settings::Settings;
 use crate::cx::Context;
 use crate::env::EnvError;
 use crate::env::image::packed;
@@ -42,6 +43,7 @@ mod networks;
 #[cfg(unix)]
 mod patch;
 mod remedy;
+mod resolver;
 mod template;
 mod temporary;
 
@@ -139,6 +141,7 @@ impl Found {
                 let found = service_of(cx, &files, service, beside)?;
                 let mut taken =
                     of_line(&found.words).map_err(|error| found.unbuilt(error, file, service))?;
+                found.complete(&mut taken.template.body);
                 if beside.is_some_and(|beside| beside.network.is_some()) {
                     taken.template.keep_network();
                 }
@@ -245,35 +248,44 @@ mod compose {
         pub(super) fn unbuilt(&self, error: EnvError, _file: &str, _service: &str) -> EnvError {
             error
         }
+
+        pub(super) fn complete(&self, _body: &mut serde_json::Value) {}
     }
 }
 
 /// What a container was made with, or would be, that the settings of an arm name.
 pub(super) fn template_of(
     cx: &Context<'_>,
-    api: &Api,
+    (docker, api): (&Docker, &Api),
     like: &Like,
-    platform: Option<&str>,
+    (arm, settings): (&ArmId, &Settings),
 ) -> Result<(Template, ImageInspect), EnvError> {
-    if let Like::Container(name) = like {
-        return Template::of(cx, api, name);
-    }
-    let wish = Wish {
-        source: like.source(),
-        folder: cx.scratch,
-        shares: Shares::ReadOnly,
-        with_dependencies: false,
-        context: None,
-        consent: Consent::default(),
+    let (mut template, image) = match like {
+        Like::Container(name) => Template::of(cx, api, name)?,
+        Like::Line(_) | Like::Service { .. } => {
+            let wish = Wish {
+                source: like.source(),
+                folder: cx.scratch,
+                shares: Shares::ReadOnly,
+                with_dependencies: false,
+                context: None,
+                consent: Consent::default(),
+            };
+            let found = Found::of(cx, api, &wish)?;
+            if found.platform != settings.platform && found.platform.is_some() {
+                return Err(EnvError::Absent {
+                    why: "it names a platform, which is a setting of the arm".into(),
+                    fix: Some("say `platform = \"…\"` next to it too".into()),
+                });
+            }
+            (found.template, found.image)
+        }
     };
-    let found = Found::of(cx, api, &wish)?;
-    if found.platform.as_deref() != platform && found.platform.is_some() {
-        return Err(EnvError::Absent {
-            why: "it names a platform, which is a setting of the arm".into(),
-            fix: Some("say `platform = \"…\"` next to it too".into()),
-        });
+    if !like.is_kept() {
+        template.joins = settings.join_networks;
+        networks::isolate(cx, (docker, api), &mut template, Some(arm))?;
     }
-    Ok((found.template, found.image))
+    Ok((template, image))
 }
 
 impl Docker {
@@ -305,7 +317,7 @@ impl Docker {
         if engine.elsewhere.is_none() {
             template.limits = limits::here();
         }
-        let networks = networks::isolate(cx, (self, &api), template)?;
+        let networks = networks::isolate(cx, (self, &api), template, None)?;
         notes.extend(networks.iter().map(|it| env_own::not_joined(it)));
         let copies = Copies {
             cx,
