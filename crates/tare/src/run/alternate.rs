@@ -20,10 +20,10 @@ use tare_model::{
 use super::exchange::{Cancelled, Dispatcher, GRACE, Measured, NoReply, WorkerReply, taking_part};
 use super::group::{Group, Member, State};
 use super::pair::{Route, SERVER};
+use super::services::is_service;
 use super::testbed::Arm;
 use crate::cx::turn_page;
 use crate::env::Instance;
-use crate::service::asked::CLIENT;
 
 /// What is alike for every worker of the block.
 pub(super) struct Cycle {
@@ -219,7 +219,7 @@ impl Block<'_, '_, '_, '_> {
                 }
                 _ => unreachable!("only probes and pairs are interleaved"),
             };
-            if call.name == CLIENT {
+            if is_service(&recipes[place]) {
                 asked.push((place, call));
                 continue;
             }
@@ -244,7 +244,7 @@ impl Block<'_, '_, '_, '_> {
             let request = taking_part(request, self.cycle.cpu, self.cycle.target_ns, Some(turns));
             self.group.send(both.client, &request)?;
         }
-        if !asked.is_empty() {
+        if recipes.iter().any(is_service) {
             return self.ask(&asked).map(|()| Vec::new());
         }
         let is_prepared =

@@ -28,13 +28,18 @@ const SLICE_NS: u64 = 3_000_000;
 const WARM_UP_PART: u64 = 4;
 const LEAST_WARM_UP_NS: u64 = 100_000_000;
 
-/// The requests of a recipe whose client is this process.
-pub(super) fn asked(recipe: &Recipe) -> Option<Asked> {
+/// Whether the client of a recipe is this process.
+pub(super) fn is_service(recipe: &Recipe) -> bool {
+    matches!(recipe, Recipe::Pair { client, .. } if client.name == CLIENT)
+}
+
+/// Whether its requests go to one server after the other: a rate is a load that is to be sustained.
+pub(super) fn is_interleaved(recipe: &Recipe) -> bool {
     match recipe {
-        Recipe::Pair { client, .. } if client.name == CLIENT => {
-            Asked::from_params(&client.args).ok()
+        Recipe::Pair { client, .. } => {
+            Asked::from_params(&client.args).is_ok_and(|asked| asked.rate.is_none())
         }
-        _ => None,
+        _ => false,
     }
 }
 
@@ -80,8 +85,7 @@ impl Block<'_, '_, '_, '_> {
 impl Dispatcher<'_> {
     /// Asks one server for a whole trial; it was told to start at `start_ns`.
     pub(super) fn ask_alone(&self, call: &ProbeCall, start_ns: u64) -> Result<Outcome, Cancelled> {
-        let is_sustained =
-            Asked::from_params(&call.args).is_ok_and(|asked| !asked.is_interleaved());
+        let is_sustained = Asked::from_params(&call.args).is_ok_and(|asked| asked.rate.is_some());
         let way = Way {
             rows: vec![vec![0]],
             baseline: 0,
@@ -190,7 +194,7 @@ fn server(call: &ProbeCall) -> Option<Server> {
         .int("port")
         .and_then(|port| u16::try_from(port).ok())?;
     Some(Server {
-        label: format!("the server at {address}:{port}"),
+        label: "the server".to_owned(),
         address: Address::Tcp((address, port).into()),
         host: None,
     })

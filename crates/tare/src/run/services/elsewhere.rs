@@ -6,11 +6,15 @@ use super::alternate::Block;
 use super::exchange::{Cancelled, Dispatcher};
 use super::group::State;
 use crate::cx::Context;
-use crate::service::asked::Asked;
+use crate::service::asked::CLIENT;
 
-/// None: they are refused as whole trials.
-pub(super) fn asked(_recipe: &Recipe) -> Option<Asked> {
-    None
+pub(super) fn is_service(recipe: &Recipe) -> bool {
+    matches!(recipe, Recipe::Pair { client, .. } if client.name == CLIENT)
+}
+
+/// Never: they are refused as whole trials.
+pub(super) fn is_interleaved(_recipe: &Recipe) -> bool {
+    false
 }
 
 pub(super) fn own_cost(_cx: &Context<'_>) -> Option<String> {
