@@ -11,9 +11,9 @@ use tare_model::{
     Failure, Outcome, ProbeCall, ProbeReport, RawOutput, Recipe, Sliced, Unit, whole_count,
 };
 
-use super::alternate::Block;
 use super::exchange::{Cancelled, Dispatcher};
-use super::group::State;
+use super::group::{Group, State};
+use super::turn_state::Cycle;
 use crate::cx::listeners::Bound;
 use crate::cx::{Context, processor};
 use crate::service::asked::{Asked, CLIENT};
@@ -51,35 +51,42 @@ pub(super) fn own_cost(cx: &Context<'_>) -> Option<String> {
     ))
 }
 
-impl Block<'_, '_, '_, '_> {
-    /// Asks the servers of these places in turn.
-    pub(super) fn ask(&mut self, calls: &[(usize, ProbeCall)]) -> Result<(), Cancelled> {
-        let places: Vec<usize> = calls.iter().map(|(place, _)| *place).collect();
-        let at = |place: u32| places.iter().position(|one| *one == place as usize);
-        let rows = self.cycle.rows.iter();
-        let rows = rows.map(|row| row.iter().filter_map(|place| at(*place)).map(whole_count));
-        let rows: Vec<Vec<u32>> = rows.map(Iterator::collect).collect();
-        let outcomes = match at(whole_count(self.cycle.baseline)) {
-            Some(baseline) => {
-                let way = Way {
-                    rows,
-                    baseline,
-                    slice_ns: SLICE_NS,
-                    target_ns: self.cycle.target_ns,
-                    cpu: self.cycle.cpu,
-                };
-                let calls: Vec<&ProbeCall> = calls.iter().map(|(_, call)| call).collect();
-                let starts = places.iter().map(|place| self.sent_ns[*place]).collect();
-                measure(&self.group.dispatcher.cx, &calls, starts, way)?
-            }
-            None => vec![Outcome::Failed(ended_with_another()); places.len()],
-        };
-        let at_ns = self.group.now_ns();
-        for (place, outcome) in places.into_iter().zip(outcomes) {
-            self.group.members[place].state = State::Ended { outcome, at_ns };
+/// Asks the servers of these places in turn.
+pub(super) fn ask(
+    group: &mut Group<'_, '_, '_>,
+    cycle: &Cycle,
+    sent_ns: &[u64],
+    calls: &[(usize, ProbeCall)],
+) -> Result<(), Cancelled> {
+    let places: Vec<usize> = calls.iter().map(|(place, _)| *place).collect();
+    let at = |place: usize| places.iter().position(|one| *one == place);
+    let rows = cycle.rows.iter();
+    let rows = rows.map(|row| {
+        row.iter()
+            .filter_map(|place| at(*place as usize))
+            .map(whole_count)
+    });
+    let rows: Vec<Vec<u32>> = rows.map(Iterator::collect).collect();
+    let outcomes = match at(cycle.baseline) {
+        Some(baseline) => {
+            let way = Way {
+                rows,
+                baseline,
+                slice_ns: SLICE_NS,
+                target_ns: cycle.target_ns,
+                cpu: cycle.cpu,
+            };
+            let calls: Vec<&ProbeCall> = calls.iter().map(|(_, call)| call).collect();
+            let starts_ns = places.iter().map(|place| sent_ns[*place]).collect();
+            measure(&group.dispatcher.cx, &calls, starts_ns, way)?
         }
-        Ok(())
+        None => vec![Outcome::Failed(ended_with_another()); places.len()],
+    };
+    let at_ns = group.now_ns();
+    for (place, outcome) in places.into_iter().zip(outcomes) {
+        group.members[place].state = State::Ended { outcome, at_ns };
     }
+    Ok(())
 }
 
 impl Dispatcher<'_> {
@@ -144,8 +151,8 @@ fn measure(
         keep_alive: asked.keep_alive,
     };
     let expect = asked.expect.map_or(Expect::Good, Expect::Status);
-    let (cpu, n_rows) = (way.cpu, way.rows.len());
-    let (slice_ns, has_turns) = (way.slice_ns, calls.len() > 1);
+    let (cpu, slice_ns) = (way.cpu, way.slice_ns);
+    let has_turns = calls.len() > 1;
     let block = turns::Block {
         rows: way.rows,
         baseline: way.baseline,
@@ -155,7 +162,6 @@ fn measure(
         ready_ns: asked.ready_ns,
         warm_up_ns: (way.target_ns / WARM_UP_PART).max(LEAST_WARM_UP_NS),
     };
-    debug_assert!(n_rows > 0, "there is an order");
     let mut client = Client::new(cx.clock, cx.cancel, servers, asked.mix, load, expect);
     // Proxies on the way; the servers are bound as they start.
     let begun_ns = cx.clock.now_ns();

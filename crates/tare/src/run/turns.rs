@@ -12,12 +12,13 @@ use tare_model::facts::{self, cpu_list};
 use tare_model::outcome::Exit;
 use tare_model::{CommandCall, Facts, Outcome, Recipe, Trial};
 
-use super::alternate::{Cycle, NotShared, Part};
+use super::alternate::{NotShared, Part};
 use super::charges;
 use super::services;
 use super::session::{Break, Session};
 use super::suspended::Awake;
 use super::testbed::Arm;
+use super::turn_state::Cycle;
 use crate::cx::turn_page;
 use crate::env::Charged;
 use crate::store::{Remark, TrialRecord};
