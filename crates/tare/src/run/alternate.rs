@@ -20,28 +20,11 @@ use tare_model::{
 use super::exchange::{Cancelled, Dispatcher, GRACE, Measured, NoReply, WorkerReply, taking_part};
 use super::group::{Group, Member, State};
 use super::pair::{Route, SERVER};
+use super::services::{self, is_service};
 use super::testbed::Arm;
+use super::turn_state::Cycle;
 use crate::cx::turn_page;
 use crate::env::Instance;
-use crate::service::asked::CLIENT;
-
-/// What is alike for every worker of the block.
-pub(super) struct Cycle {
-    /// The orders, by place.
-    pub(super) rows: Vec<Vec<u32>>,
-    /// Tells this block's page from the last one's.
-    pub(super) key: u64,
-    /// How long the slices of each take together, nanoseconds.
-    pub(super) target_ns: u64,
-    /// The processor for all.
-    pub(super) cpu: Option<u32>,
-    /// Whether loops check themselves.
-    pub(super) check: bool,
-    /// Whether the page may be used.
-    pub(super) has_page: bool,
-    /// Which place the baseline has: without it there is nothing to compare with.
-    pub(super) baseline: usize,
-}
 
 /// One arm's part in the block.
 pub(super) struct Part<'a> {
@@ -183,14 +166,14 @@ impl Dispatcher<'_> {
 }
 
 /// A block under way.
-pub(super) struct Block<'d, 'c, 'e, 'b> {
-    pub(super) group: Group<'d, 'c, 'e>,
-    pub(super) cycle: &'b Cycle,
+struct Block<'d, 'c, 'e, 'b> {
+    group: Group<'d, 'c, 'e>,
+    cycle: &'b Cycle,
     limit_ns: u64,
     /// The servers of pairs that listen: their ends and numbers.
     servers: Vec<(usize, u64)>,
     /// When each worker was told what to do.
-    pub(super) sent_ns: Vec<u64>,
+    sent_ns: Vec<u64>,
 }
 
 impl Block<'_, '_, '_, '_> {
@@ -219,7 +202,7 @@ impl Block<'_, '_, '_, '_> {
                 }
                 _ => unreachable!("only probes and pairs are interleaved"),
             };
-            if call.name == CLIENT {
+            if is_service(&recipes[place]) {
                 asked.push((place, call));
                 continue;
             }
@@ -244,8 +227,9 @@ impl Block<'_, '_, '_, '_> {
             let request = taking_part(request, self.cycle.cpu, self.cycle.target_ns, Some(turns));
             self.group.send(both.client, &request)?;
         }
-        if !asked.is_empty() {
-            return self.ask(&asked).map(|()| Vec::new());
+        if recipes.iter().any(is_service) {
+            services::ask(&mut self.group, self.cycle, &self.sent_ns, &asked)?;
+            return Ok(Vec::new());
         }
         let is_prepared =
             |member: &Member| matches!(member.state, State::Ready) || member.has_ended();

@@ -11,9 +11,9 @@ use tare_model::{
     Failure, Outcome, ProbeCall, ProbeReport, RawOutput, Recipe, Sliced, Unit, whole_count,
 };
 
-use super::alternate::Block;
 use super::exchange::{Cancelled, Dispatcher};
-use super::group::State;
+use super::group::{Group, State};
+use super::turn_state::Cycle;
 use crate::cx::listeners::Bound;
 use crate::cx::{Context, processor};
 use crate::service::asked::{Asked, CLIENT};
@@ -28,13 +28,18 @@ const SLICE_NS: u64 = 3_000_000;
 const WARM_UP_PART: u64 = 4;
 const LEAST_WARM_UP_NS: u64 = 100_000_000;
 
-/// The requests of a recipe whose client is this process.
-pub(super) fn asked(recipe: &Recipe) -> Option<Asked> {
+/// Whether the client of a recipe is this process.
+pub(super) fn is_service(recipe: &Recipe) -> bool {
+    matches!(recipe, Recipe::Pair { client, .. } if client.name == CLIENT)
+}
+
+/// Whether its requests go to one server after the other: a rate is a load that is to be sustained.
+pub(super) fn is_interleaved(recipe: &Recipe) -> bool {
     match recipe {
-        Recipe::Pair { client, .. } if client.name == CLIENT => {
-            Asked::from_params(&client.args).ok()
+        Recipe::Pair { client, .. } => {
+            Asked::from_params(&client.args).is_ok_and(|asked| asked.rate.is_none())
         }
-        _ => None,
+        _ => false,
     }
 }
 
@@ -46,42 +51,48 @@ pub(super) fn own_cost(cx: &Context<'_>) -> Option<String> {
     ))
 }
 
-impl Block<'_, '_, '_, '_> {
-    /// Asks the servers of these places in turn.
-    pub(super) fn ask(&mut self, calls: &[(usize, ProbeCall)]) -> Result<(), Cancelled> {
-        let places: Vec<usize> = calls.iter().map(|(place, _)| *place).collect();
-        let at = |place: u32| places.iter().position(|one| *one == place as usize);
-        let rows = self.cycle.rows.iter();
-        let rows = rows.map(|row| row.iter().filter_map(|place| at(*place)).map(whole_count));
-        let rows: Vec<Vec<u32>> = rows.map(Iterator::collect).collect();
-        let outcomes = match at(whole_count(self.cycle.baseline)) {
-            Some(baseline) => {
-                let way = Way {
-                    rows,
-                    baseline,
-                    slice_ns: SLICE_NS,
-                    target_ns: self.cycle.target_ns,
-                    cpu: self.cycle.cpu,
-                };
-                let calls: Vec<&ProbeCall> = calls.iter().map(|(_, call)| call).collect();
-                let starts = places.iter().map(|place| self.sent_ns[*place]).collect();
-                measure(&self.group.dispatcher.cx, &calls, starts, way)?
-            }
-            None => vec![Outcome::Failed(ended_with_another()); places.len()],
-        };
-        let at_ns = self.group.now_ns();
-        for (place, outcome) in places.into_iter().zip(outcomes) {
-            self.group.members[place].state = State::Ended { outcome, at_ns };
+/// Asks the servers of these places in turn.
+pub(super) fn ask(
+    group: &mut Group<'_, '_, '_>,
+    cycle: &Cycle,
+    sent_ns: &[u64],
+    calls: &[(usize, ProbeCall)],
+) -> Result<(), Cancelled> {
+    let places: Vec<usize> = calls.iter().map(|(place, _)| *place).collect();
+    let at = |place: usize| places.iter().position(|one| *one == place);
+    let rows = cycle.rows.iter();
+    let rows = rows.map(|row| {
+        row.iter()
+            .filter_map(|place| at(*place as usize))
+            .map(whole_count)
+    });
+    let rows: Vec<Vec<u32>> = rows.map(Iterator::collect).collect();
+    let outcomes = match at(cycle.baseline) {
+        Some(baseline) => {
+            let way = Way {
+                rows,
+                baseline,
+                slice_ns: SLICE_NS,
+                target_ns: cycle.target_ns,
+                cpu: cycle.cpu,
+            };
+            let calls: Vec<&ProbeCall> = calls.iter().map(|(_, call)| call).collect();
+            let starts_ns = places.iter().map(|place| sent_ns[*place]).collect();
+            measure(&group.dispatcher.cx, &calls, starts_ns, way)?
         }
-        Ok(())
+        None => vec![Outcome::Failed(ended_with_another()); places.len()],
+    };
+    let at_ns = group.now_ns();
+    for (place, outcome) in places.into_iter().zip(outcomes) {
+        group.members[place].state = State::Ended { outcome, at_ns };
     }
+    Ok(())
 }
 
 impl Dispatcher<'_> {
     /// Asks one server for a whole trial; it was told to start at `start_ns`.
     pub(super) fn ask_alone(&self, call: &ProbeCall, start_ns: u64) -> Result<Outcome, Cancelled> {
-        let is_sustained =
-            Asked::from_params(&call.args).is_ok_and(|asked| !asked.is_interleaved());
+        let is_sustained = Asked::from_params(&call.args).is_ok_and(|asked| asked.rate.is_some());
         let way = Way {
             rows: vec![vec![0]],
             baseline: 0,
@@ -140,8 +151,8 @@ fn measure(
         keep_alive: asked.keep_alive,
     };
     let expect = asked.expect.map_or(Expect::Good, Expect::Status);
-    let (cpu, n_rows) = (way.cpu, way.rows.len());
-    let (slice_ns, has_turns) = (way.slice_ns, calls.len() > 1);
+    let (cpu, slice_ns) = (way.cpu, way.slice_ns);
+    let has_turns = calls.len() > 1;
     let block = turns::Block {
         rows: way.rows,
         baseline: way.baseline,
@@ -151,7 +162,6 @@ fn measure(
         ready_ns: asked.ready_ns,
         warm_up_ns: (way.target_ns / WARM_UP_PART).max(LEAST_WARM_UP_NS),
     };
-    debug_assert!(n_rows > 0, "there is an order");
     let mut client = Client::new(cx.clock, cx.cancel, servers, asked.mix, load, expect);
     // Proxies on the way; the servers are bound as they start.
     let begun_ns = cx.clock.now_ns();
@@ -190,7 +200,7 @@ fn server(call: &ProbeCall) -> Option<Server> {
         .int("port")
         .and_then(|port| u16::try_from(port).ok())?;
     Some(Server {
-        label: format!("the server at {address}:{port}"),
+        label: "the server".to_owned(),
         address: Address::Tcp((address, port).into()),
         host: None,
     })

@@ -101,9 +101,4 @@ impl Asked {
             ready_ns: u64::try_from(number("ready_ms")).unwrap_or_default() * 1_000_000,
         })
     }
-
-    /// Whether servers can be asked in turn: a rate is a load that is to be sustained.
-    pub fn is_interleaved(&self) -> bool {
-        self.rate.is_none()
-    }
 }

@@ -260,15 +260,16 @@ fn warm_up(
     let mut courses: Vec<Vec<f64>> = vec![Vec::new(); all.len()];
     let begun_ns = client.clock().now_ns();
     let limit_ns = block.warm_up_ns.saturating_mul(all.len() as u64);
+    let slice_ns = block.slice_ns.min(block.warm_up_ns / (2 * SETTLED as u64));
     loop {
         for (place, one) in all.iter_mut().enumerate() {
             let Ok(measured) = one else {
                 continue;
             };
-            match slice(client, place, How::For(block.slice_ns))? {
+            match slice(client, place, How::For(slice_ns))? {
                 Ok(slice) => {
                     let mut warm = Measured::default();
-                    warm.add(&slice, block.slice_ns);
+                    warm.add(&slice, slice_ns);
                     measured.reopened += warm.reopened;
                     measured.requests += warm.requests;
                     courses[place].extend(warm.typical_ns);

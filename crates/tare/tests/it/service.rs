@@ -28,19 +28,6 @@ fn workload(server: &str, more: &str) -> String {
     )
 }
 
-fn run(product: &Product, budget: &str, workloads: &[String]) -> Value {
-    let study = format!(
-        "id = \"served\"\ntitle = \"Served\"\nbaseline = \"host\"\n[design]\ntrial = \"60ms\"\nlimit = \"10s\"\n\
-         [[arm]]\nid = \"host\"\ndriver = \"host\"\n[[arm]]\nid = \"container\"\ndriver = \"container\"\n{}",
-        workloads.concat()
-    );
-    let path = product.file("served.toml", &study);
-    let dossier = product.dossier(["run", &path, "--budget", budget]);
-    assert_valid_dossier(&dossier);
-    product.assert_nothing_left();
-    dossier
-}
-
 #[test]
 fn servers_are_compared_in_turns_and_at_a_rate() {
     if !has_container() {
@@ -48,35 +35,42 @@ fn servers_are_compared_in_turns_and_at_a_rate() {
         return;
     }
     let server = "perl {folder}/config {port} {bind} '200 OK'";
-    let dossier = run(
-        &Product::new(),
-        "12s",
-        &[workload(server, ""), workload(server, "rate = 200")],
-    );
-    let cells = dossier["cells"].as_array().unwrap();
-    let of = |metric: &str, rate: i64| {
-        cells
-            .iter()
-            .find(|cell| {
-                cell["arm"] == "container"
-                    && cell["metric"] == metric
-                    && cell["params"]["rate"] == rate
-            })
-            .unwrap_or_else(|| panic!("no {metric}: {dossier:#}"))
-    };
+    let dying = "sh -c 'echo out of cheese >&2; exit 3'";
+    let study = [
+        "id = \"served\"\ntitle = \"Served\"\nbaseline = \"host\"\n\
+         [design]\ntrial = \"30ms\"\nblocks_min = 2\nblocks_max = 2\n\
+         [[arm]]\nid = \"host\"\n[[arm]]\nid = \"container\"\n"
+            .to_owned(),
+        workload(server, ""),
+        workload(server, "rate = 200"),
+        workload(dying, ""),
+    ];
+    let product = Product::new();
+    let path = product.file("served.toml", study.concat());
+    let dossier = product.dossier(["run", &path]);
+    assert_valid_dossier(&dossier);
+    product.assert_nothing_left();
     for (metric, rate) in [
         ("service.latency.typical", 0),
         ("service.request.throughput", 0),
         ("service.start.ready", 0),
         ("service.latency.typical", 200),
     ] {
-        let cell = of(metric, rate);
-        assert!(
-            cell["ratio"]["estimate"]
-                .as_f64()
-                .is_some_and(|it| it > 0.0),
-            "{cell:#}"
-        );
-        assert_eq!(cell["in_turn"], rate == 0, "{cell:#}");
+        let mut cells = dossier["cells"].as_array().unwrap().iter();
+        let is_wanted = |cell: &&Value| {
+            cell["arm"] == "container"
+                && cell["metric"] == metric
+                && cell["params"]["rate"] == rate
+                && cell["params"]["server"] == server
+        };
+        let cell = cells.find(is_wanted);
+        let cell = cell.unwrap_or_else(|| panic!("no {metric}: {dossier:#}"));
+        assert_eq!(cell["n_blocks"], 2, "{cell:#}");
+        let value = cell["env"]["point"].as_f64();
+        assert!(value.is_some_and(|value| value > 0.0), "{cell:#}");
+        assert_eq!(cell["in_turn"] == true, rate == 0, "{cell:#}");
     }
+    let said = "before it listened: out of cheese";
+    let failures = dossier["failures"].to_string();
+    assert!(failures.contains(said), "{failures}");
 }

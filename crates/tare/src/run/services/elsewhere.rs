@@ -2,15 +2,19 @@
 
 use tare_model::{Outcome, ProbeCall, Reason, Recipe};
 
-use super::alternate::Block;
 use super::exchange::{Cancelled, Dispatcher};
-use super::group::State;
+use super::group::{Group, State};
+use super::turn_state::Cycle;
 use crate::cx::Context;
-use crate::service::asked::Asked;
+use crate::service::asked::CLIENT;
 
-/// None: they are refused as whole trials.
-pub(super) fn asked(_recipe: &Recipe) -> Option<Asked> {
-    None
+pub(super) fn is_service(recipe: &Recipe) -> bool {
+    matches!(recipe, Recipe::Pair { client, .. } if client.name == CLIENT)
+}
+
+/// Never: they are refused as whole trials.
+pub(super) fn is_interleaved(_recipe: &Recipe) -> bool {
+    false
 }
 
 pub(super) fn own_cost(_cx: &Context<'_>) -> Option<String> {
@@ -23,19 +27,22 @@ fn unsupported() -> Outcome {
     ))
 }
 
-impl Block<'_, '_, '_, '_> {
-    pub(super) fn ask(&mut self, calls: &[(usize, ProbeCall)]) -> Result<(), Cancelled> {
-        let at_ns = self.group.now_ns();
-        for (place, _) in calls {
-            let outcome = unsupported();
-            self.group.members[*place].state = State::Ended { outcome, at_ns };
-        }
-        Ok(())
+pub(super) fn ask(
+    group: &mut Group<'_, '_, '_>,
+    _cycle: &Cycle,
+    _sent_ns: &[u64],
+    calls: &[(usize, ProbeCall)],
+) -> Result<(), Cancelled> {
+    let at_ns = group.now_ns();
+    for (place, _) in calls {
+        let outcome = unsupported();
+        group.members[*place].state = State::Ended { outcome, at_ns };
     }
+    Ok(())
 }
 
 impl Dispatcher<'_> {
-    #[allow(clippy::unnecessary_wraps, reason = "as the other system's")]
+    #[allow(clippy::unnecessary_wraps, reason = "as on the other system")]
     pub(super) fn ask_alone(
         &self,
         _call: &ProbeCall,

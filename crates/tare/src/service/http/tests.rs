@@ -1,3 +1,5 @@
+//! Answers as servers send them, whole and in pieces.
+
 use super::*;
 
 fn read(answer: &[u8], step: usize) -> Result<Answered, Unreadable> {

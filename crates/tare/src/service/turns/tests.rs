@@ -1,3 +1,5 @@
+//! Blocks of small servers on the loopback, and what is computed of them.
+
 use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
