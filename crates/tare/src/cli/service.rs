@@ -159,6 +159,7 @@ impl ServiceFlags {
             keep_alive: !self.no_keep_alive,
             expect: self.expect,
             trial_ns: TRIAL_NS,
+            by_mean: false,
         };
         check(&http)?;
         // What changes something is not sent to find out whether the server is there.
@@ -284,14 +285,14 @@ pub(super) fn metric(
         Ok(Some((metric, Some(pick))))
     };
     match text {
-        "wall" if by_url => line("mean_ns", user_command::REQUEST),
-        "p50" | "p90" | "p99" if by_url => line(&format!("{text}_ns"), user_command::REQUEST),
+        "wall" if by_url => line("typical_ns", user_command::REQUEST),
+        "mean" | "p50" | "p90" | "p99" if by_url => line(&format!("{text}_ns"), user_command::REQUEST),
         "throughput" if by_url => line("throughput", user_command::RATE),
         _ if by_url => Err(wrong(format!(
             "`--metric {}` is none that `--url` has",
             output::printable(text)
         ))
-        .hint("leave it out for the mean time of a request, or: p50, p90, p99, throughput")),
+        .hint("leave it out for the typical time of a request, or: mean, p50, p90, p99, throughput")),
         "cpu" => Err(wrong(
             "`--metric cpu` counts a command's own processor time, and the client is not what is asked about",
         )

@@ -42,7 +42,7 @@ const METRICS: &[MetricSpec] = metrics! {
     CPU, Nanosecond, Lower, Compute, floor: "Processor time, user and system, of the command and those of its children that it waited for.";
     COST, Count, Lower, Compute: "The number that a pattern finds in the output; less is better.";
     RATE, Count, Higher, Compute: "The number that a pattern finds in the output; more is better.";
-    REQUEST, Nanosecond, Lower, Network: "Time of a request to a server, from its first byte to the last byte of the answer, as a client on the host measures it: the mean of a trial, or the percentile asked for.";
+    REQUEST, Nanosecond, Lower, Network: "Time of a request to a server, from its first byte to the last byte of the answer, as a client on the host measures it: the median of a trial (its mean where a processor quota is at work), or the percentile asked for.";
 };
 
 /// Compiles a pattern.

@@ -54,6 +54,7 @@ pub(super) fn adapted(own: &mut Own, client: &Client) -> Result<Client, Failed> 
             let mut ids = own.differences.iter().map(|it| it.id.as_str());
             if ids.any(|id| QUOTAS.contains(&id)) {
                 http.trial_ns = http.trial_ns.max(OVER_PERIODS_NS);
+                http.by_mean = true;
             }
             format!(
                 "`{} {}`: {}",
