@@ -35,6 +35,7 @@ mod rounds;
 mod run;
 mod runs;
 mod serve;
+mod service;
 mod session;
 mod show;
 mod trusted;

@@ -10,6 +10,7 @@ use super::home::Place;
 use super::progress::Progress;
 use super::rounds::{Ending, Measured, Runner};
 use super::run::RUNNING;
+use super::service::ServiceFlags;
 use super::session::{self, Session};
 use super::{Exit, Failed, dry_run, output, own};
 use crate::config::{given, units};
@@ -18,13 +19,14 @@ use crate::cx::stdin::{self, Input};
 use crate::env;
 use crate::env::own::{self as own_env, Shares, Source};
 use crate::report;
+use crate::serving::Client;
 use crate::store::Store;
 use crate::why::pace::Pace;
 use crate::why::studies;
 use crate::why::{self, Ask, First, again, carry, conclude, cut_off};
-use crate::workload::user_command;
 
 mod line;
+mod metric;
 mod words;
 
 use words::{tell_round, too_long, usual};
@@ -89,6 +91,8 @@ pub(crate) struct Why {
     share_writable: bool,
     #[command(flatten)]
     reach: own::ReachFlags,
+    #[command(flatten)]
+    service: ServiceFlags,
     /// Print what would be run, how often at most, what it reaches and what it would leave, and run nothing.
     #[arg(long)]
     dry_run: bool,
@@ -106,13 +110,17 @@ pub(crate) struct Why {
     command: Vec<String>,
 }
 
+/// The metric, the number that is picked, and what asks a server.
+type Asked<'a> = (&'static str, Option<Pick>, Option<&'a Client>);
+
 impl Why {
     pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
         output::check_files(self.html.as_deref(), self.json.as_deref())?;
         let (driver, settings) = self.environment()?;
         let named = driver.clone();
         self.check_flags(named.as_deref(), &settings)?;
-        let (metric, pick) = self.metric()?;
+        let client = self.service.client()?;
+        let (metric, pick) = metric::of(self)?;
         let mut session = Session::begin(place, None)?;
         let begun_ns = session.now_ns();
         let progress = Progress::new();
@@ -139,7 +147,8 @@ impl Why {
             session.starts_beside(subject.driver);
         }
         if this.dry_run {
-            let lines = this.planned(driver, settings, (metric, pick), &session, &progress);
+            let asked = (metric, pick, client.as_ref());
+            let lines = this.planned(driver, settings, asked, &session, &progress);
             progress.finish();
             return dry_run::printed(session, lines);
         }
@@ -151,7 +160,12 @@ impl Why {
             }
         };
         let result = this
-            .ask(driver, settings, metric, pick, &session, &progress)
+            .ask(
+                driver,
+                settings,
+                (metric, pick, client.as_ref()),
+                (&session, &progress),
+            )
             .and_then(|(mut ask, mut first)| {
                 let mut runner = Runner::new(place, &mut session, &mut store, &progress, begun_ns);
                 if let Some(cut_ns) = cut_off::decided(&ask, &first, runner.left_ns(&ask)) {
@@ -255,33 +269,6 @@ impl Why {
         Ok((name, settings))
     }
 
-    fn metric(&self) -> Result<(&'static str, Option<Pick>), Failed> {
-        let pick = match self.metric.as_str() {
-            "wall" => return Ok((user_command::WALL, None)),
-            "cpu" => return Ok((user_command::CPU, None)),
-            pattern => Pick {
-                pattern: pattern.to_owned(),
-                more_is_better: self.more_is_better,
-            },
-        };
-        user_command::compiled(&pick.pattern).map_err(|problem| {
-            Failed::new(
-                Exit::Usage,
-                format!(
-                    "`--metric {}` is no regular expression: {problem}",
-                    output::printable(&pick.pattern)
-                ),
-            )
-            .hint("`wall`, `cpu`, or for example `--metric 'total: ([0-9.]+) s'`")
-        })?;
-        let metric = if pick.more_is_better {
-            user_command::RATE
-        } else {
-            user_command::COST
-        };
-        Ok((metric, Some(pick)))
-    }
-
     /// What of the user's own is asked about, if anything; `driver` is the environment that was named.
     fn subject<'a>(
         &'a self,
@@ -320,13 +307,13 @@ impl Why {
         &self,
         driver: Option<String>,
         settings: &Params,
-        (metric, pick): (&'static str, Option<Pick>),
+        asked: Asked<'_>,
         session: &Session,
         progress: &Progress,
     ) -> Result<Vec<String>, Failed> {
         if let Some(subject) = self.subject(driver.as_deref(), settings) {
             return self
-                .question(subject, settings, metric, pick)
+                .question(subject, settings, asked)
                 .plan(session, progress);
         }
         let driver = match driver {
@@ -340,8 +327,7 @@ impl Why {
         &'a self,
         subject: own::Subject<'a>,
         settings: &'a Params,
-        metric: &'static str,
-        pick: Option<Pick>,
+        (metric, pick, client): Asked<'a>,
     ) -> own::Question<'a> {
         own::Question {
             subject,
@@ -349,6 +335,7 @@ impl Why {
             settings,
             metric,
             pick,
+            client,
             budget_ns: self.budget,
             seed: self.seed.unwrap_or_else(crate::cx::drawn_seed),
         }
@@ -360,15 +347,15 @@ impl Why {
         &self,
         driver: Option<String>,
         settings: &Params,
-        metric: &'static str,
-        pick: Option<Pick>,
-        session: &Session,
-        progress: &Progress,
+        asked: Asked<'_>,
+        (session, progress): (&Session, &Progress),
     ) -> Result<(Ask, First), Failed> {
         if let Some(subject) = self.subject(driver.as_deref(), settings) {
-            let question = self.question(subject, settings, metric, pick);
-            return question.ask(session, progress);
+            return self
+                .question(subject, settings, asked)
+                .ask(session, progress);
         }
+        let (metric, pick, _) = asked;
         let cx = session.context(progress);
         let driver = match driver {
             Some(driver) => driver,

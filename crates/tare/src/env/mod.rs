@@ -4,7 +4,7 @@
 //! through a channel, stopped and removed; everything that it creates carries the run's label.
 //! Adding one is a file here and a word in [`DRIVERS`]; a test fails if a file is not registered.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use tare_model::wire::{Reply, Request};
@@ -17,6 +17,7 @@ pub use container::layers::host_files;
 pub use declared::{Declared, Files};
 pub use image::host_files::Wanted;
 pub use mechanism::{Mechanism, Mechanisms};
+pub use published::{Published, PublishedAt};
 pub use setting::Setting;
 
 pub mod channel;
@@ -36,6 +37,7 @@ pub mod own;
 mod peer;
 pub mod podman;
 pub(crate) mod private;
+mod published;
 pub(crate) mod question;
 mod reader;
 mod record;
@@ -287,37 +289,17 @@ pub trait Environment: Send {
     fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError>;
 }
 
-/// An address of the host on which a port of an instance is published.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PublishedAt {
-    /// 127.0.0.1.
-    Loopback,
-    /// The host's address on the arm's bridge.
-    Bridge,
-}
-
-/// How the host reaches a server by a published port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Published {
-    /// Nothing is in between: the server's own port is open at this address of the host.
-    Direct(IpAddr),
-    /// What listens inside on port `inside` is reached at `port` of `address`.
-    Mapped {
-        /// An address of the host.
-        address: IpAddr,
-        /// The port there.
-        port: u16,
-        /// The port inside.
-        inside: u16,
-    },
-}
-
 /// A started environment with an agent in it.
 pub trait Instance: Send {
     /// The way to the agent.
     fn channel(&mut self) -> &mut dyn Channel;
     /// Where the host reaches a server inside.
     fn address_from_host(&self) -> Result<IpAddr, Reason>;
+    /// Where the host reaches a server that listens inside on `port`: where the engine publishes that on the loopback, else
+    /// at its own address.
+    fn way_to(&self, port: u16) -> Result<SocketAddr, Reason> {
+        Ok(SocketAddr::new(self.address_from_host()?, port))
+    }
     /// Where the inside reaches a server on the host.
     fn host_address(&self) -> Result<IpAddr, Reason>;
     /// Where another instance of the same environment reaches a server inside.

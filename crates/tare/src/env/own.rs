@@ -146,6 +146,8 @@ pub struct Own {
     pub networks: Vec<String>,
     /// What of the user's the container could write to, by its place on the engine's machine.
     pub writable: Vec<PathBuf>,
+    /// The ports that are published: on the engine's machine, and inside.
+    pub published: Vec<(u16, u16)>,
     /// Whether its copies write to that.
     pub is_written: bool,
     /// Whether the engine's machine is another one.

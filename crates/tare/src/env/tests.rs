@@ -37,6 +37,7 @@ fn every_driver_file_is_registered_under_its_name() {
         "grammar",
         "peer",
         "private",
+        "published",
         "question",
         "reader",
         "record",

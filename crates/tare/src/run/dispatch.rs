@@ -14,6 +14,7 @@ use super::exchange::{Cancelled, Dispatcher, Measured};
 use super::pair::Others;
 use super::testbed::{Arm, NoStart, Trouble, greet, stop};
 use crate::env::{Channel, EnvError, Instance, StartMode};
+use crate::serving;
 
 impl Dispatcher<'_> {
     /// Runs one trial.
@@ -33,6 +34,11 @@ impl Dispatcher<'_> {
             (Recipe::Probe(call), Some(spread)) => Some((call, spread)),
             _ => None,
         };
+        if !self.is_cold
+            && let Some((call, client)) = serving::asked(recipe)
+        {
+            return self.served(u64::from(trial.sequence), (&call, &client), arm);
+        }
         let (number, count) = (u64::from(trial.sequence), trial.cell.instances);
         let nodes = recipe.nodes(trial.cell.path);
         if !self.is_cold {

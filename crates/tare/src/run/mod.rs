@@ -34,6 +34,7 @@ mod launch;
 mod pace;
 mod pair;
 mod parity;
+mod served;
 #[cfg(target_os = "linux")]
 mod services;
 #[cfg(not(target_os = "linux"))]

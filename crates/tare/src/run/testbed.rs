@@ -23,6 +23,7 @@ use crate::env::question::{self, NoAnswer};
 use crate::env::{
     Availability, Channel, Charged, Driver, EnvError, Environment, Instance, StartMode, Wanted,
 };
+use crate::serving::Server;
 use crate::store::PEER;
 
 /// How much longer an agent may take for each tool that it is asked about: it gives a tool five seconds to tell
@@ -87,6 +88,8 @@ pub(super) struct Arm {
     tools: Vec<ToolQuestion>,
     /// Those beside it for workloads of which each has an environment of its own.
     pub(super) extra: Extra,
+    /// The user's server in the resident instance, once it is asked.
+    pub(super) server: Option<Server>,
     /// An instance for one trial only.
     pub(super) passing: Option<Box<dyn Instance>>,
     /// Why it is out, once it is.
@@ -125,6 +128,7 @@ impl Arm {
 
     /// Starts the resident instance, makes sure that the right agent answers, and asks what it sees.
     pub(super) fn start(&mut self, cx: &Context<'_>) -> Result<Facts, NoStart> {
+        self.server = None;
         let started = self.environment.start(cx, StartMode::Resident)?;
         let instance = self.instance.insert(started);
         let facts = greet(cx, instance.channel()).and_then(|(agent, cuts)| {
@@ -401,6 +405,7 @@ impl<'a> Testbed<'a> {
                 } else {
                     needs.extra
                 }),
+                server: None,
                 passing: None,
                 out: None,
                 cuts: BTreeSet::new(),

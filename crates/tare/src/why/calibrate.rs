@@ -18,9 +18,10 @@ use tare_model::{
 use tare_model::{counter, fact};
 
 use super::observed::{First, Inside, Observed, SideLook};
+use super::served::AtServer;
 use super::studies::CHATTY_BYTES;
 use super::trouble::{absent, failed, how, meaning, said};
-use super::{Ask, HOST, Trouble, carry, proxied};
+use super::{Ask, HOST, Trouble, carry, proxied, served};
 use crate::cause::switch::target;
 use crate::cx::{CONTROL_LIMIT, Context, Event};
 use crate::env::question::{self, NoAnswer};
@@ -89,19 +90,22 @@ pub fn look(
         Ok((look, paths.iter().cloned().collect()))
     })?;
     env.facts = facts;
-    if env.report.stdout != host.report.stdout && !host.report.stdout.0.is_empty() {
+    let is_server = ask.call.client.is_some();
+    if !is_server && env.report.stdout != host.report.stdout && !host.report.stdout.0.is_empty() {
         remarks.push(
             "what it prints on the host and inside is not the same; if it should be, look at that first"
                 .to_owned(),
         );
     }
     let in_slices = in_slices.and_then(|host| Ok(common(host, inside_slices(ask, &env)?)));
-    remarks.push(match &in_slices {
+    remarks.extend(match &in_slices {
+        _ if is_server => None,
         Ok(slices) => format!(
             "the command only computes: its copies take turns, stopped every {} ms",
             slices.ns / 1_000_000
-        ),
-        Err(why) => format!("the command is run in one go, because it {why}"),
+        )
+        .into(),
+        Err(why) => format!("the command is run in one go, because it {why}").into(),
     });
     Ok(First {
         host,
@@ -394,6 +398,8 @@ fn probe(raw: &RawOutput) -> Option<(CommandReport, BTreeMap<String, f64>)> {
 
 /// The command on one side, as often as it is tried there.
 struct Tried<'a, 'b> {
+    /// The server that it is, once it was started.
+    server: AtServer,
     cx: &'a Context<'b>,
     ask: &'a Ask,
     instance: &'a mut dyn Instance,
@@ -409,6 +415,7 @@ impl<'a, 'b> Tried<'a, 'b> {
         limit: Duration,
     ) -> Self {
         Self {
+            server: AtServer::default(),
             cx,
             ask,
             instance,
@@ -418,6 +425,11 @@ impl<'a, 'b> Tried<'a, 'b> {
 
     /// One run; `None` if it did not end in time.
     fn once(&mut self, place: &str, call: &CommandCall) -> Result<Outcome, Trouble> {
+        if call.client.is_some() {
+            return self
+                .server
+                .asked(self.cx, self.instance, (place, call), self.limit);
+        }
         let request = Request::Run {
             hold: false,
             turns: None,
@@ -453,6 +465,7 @@ impl<'a, 'b> Tried<'a, 'b> {
             Outcome::Completed(raw) => {
                 let (report, mut counters) =
                     probe(&raw).ok_or_else(|| agent(place, "its agent left no report"))?;
+                served::check(place, call, &report)?;
                 if let (Some(before), Some(after)) = (proxied_before, proxied::on_processor_ns()) {
                     counters.insert(
                         counter::ENGINE_PROXY.to_owned(),

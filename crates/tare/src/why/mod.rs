@@ -42,6 +42,7 @@ pub mod proof;
 pub mod proxied;
 pub mod readings;
 pub mod search;
+mod served;
 mod settled;
 pub mod studies;
 mod total;
@@ -168,9 +169,15 @@ impl Ask {
             found.declared().files != env::Files::Packed
                 || found.settings().iter().any(|spec| spec.name == "binds")
         });
+        let is_server = self.call.client.is_some();
         CommandChange {
             directory: (!has_directory).then(|| "/".to_owned()),
-            stdout: (has_log && self.call.pick.is_none()).then_some(Stdout::Console),
+            stdout: match (has_log, is_server) {
+                (true, _) if is_server || self.call.pick.is_none() => Some(Stdout::Console),
+                // A bare server's log goes nowhere.
+                (false, true) => Some(Stdout::Discarded),
+                _ => None,
+            },
             program: self.program.clone(),
             ..CommandChange::default()
         }

@@ -185,6 +185,7 @@ impl Options {
         Ok(Some(Pick {
             pattern: pattern.clone(),
             more_is_better: self.more_is_better,
+            metric: None,
         }))
     }
 

@@ -31,7 +31,9 @@ pub(super) fn seen(
     let (inside, fresh) =
         why::calibrate::look_inside(cx, ask).map_err(|trouble| alone(trouble, own))?;
     let has_socket = opens_a_socket(&inside);
-    without_idle_network(own, &inside, has_socket);
+    if ask.call.client.is_none() {
+        without_idle_network(own, &inside, has_socket);
+    }
     if let Inside::Ended(look) = &inside {
         limits::drop_equal(own, &look.facts);
     }
@@ -150,7 +152,9 @@ impl Baselines<'_> {
         }
         let mut userland = None;
         let mut why = "what the host's own program does would take long to see".to_owned();
-        if matches!(self.inside, Inside::Ended(look) if look.wall_ns < BRIEF_NS) {
+        if ask.call.client.is_some() {
+            "the host's program may be another one".clone_into(&mut why);
+        } else if matches!(self.inside, Inside::Ended(look) if look.wall_ns < BRIEF_NS) {
             let files = env::host_files(self.own.names(|_| true), &self.own.bare);
             let (whole, less) = baseline::whole_and_less(self.own, &files);
             // The program is seen behind its entry, as in the container.
@@ -219,7 +223,13 @@ impl Baselines<'_> {
         let inside = self.inside;
         match why::calibrate::look(self.cx, ask, &ask.settings, Some(inside)) {
             Ok(first) if inside.is_over(&first) => Err(alone(inside.too_long(ask), self.own)),
-            Ok(first) if first.host.report.stdout == first.env.report.stdout => Ok(Ok(first)),
+            // What a client prints are its measurements.
+            Ok(first)
+                if ask.call.client.is_some()
+                    || first.host.report.stdout == first.env.report.stdout =>
+            {
+                Ok(Ok(first))
+            }
             Ok(first) => {
                 if may_fall_back {
                     self.fallback.get_or_insert((asks.clone(), first));

@@ -164,6 +164,14 @@ fn reached(question: &Question<'_>, own: &Own) -> Vec<String> {
 
 /// One line that says what is about to be run, how often at most, and what it reaches.
 pub(super) fn announced(question: &Question<'_>, own: &Own, command: &str) -> String {
+    if question.client.is_some() {
+        return format!(
+            "starts `{}` as a server in each arm and asks it for up to {}; it reaches {}",
+            output::printable(command),
+            report::terminal::time(question.budget_ns as f64),
+            reached(question, own).join("; ")
+        );
+    }
     format!(
         "runs `{}` again and again for up to {} ({} times if it takes 1 s); it reaches {}",
         output::printable(command),

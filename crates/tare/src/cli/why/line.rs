@@ -82,7 +82,7 @@ impl Why {
                 "`tare why --apply-check -- docker run …`, or `--like CONTAINER`",
             );
         }
-        match self.reach.given() {
+        match self.reach.given().or_else(|| self.service.given()) {
             Some(flag) => refused(
                 format!(
                     "`{flag}` is for a line or a container of your own, and none is asked about"

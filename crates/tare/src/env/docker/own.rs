@@ -353,6 +353,7 @@ impl Docker {
             answers,
             networks,
             writable: writable(&template.body, &machine),
+            published: published(&template.body),
             is_written: writes,
             is_elsewhere: engine.elsewhere.is_some(),
             ..own
@@ -394,6 +395,20 @@ impl Docker {
         let (api, _) = self.identify_linux(cx, super::DETECT_LIMIT)?;
         still_there(cx, &api)
     }
+}
+
+/// The ports that a configuration publishes under a number of its own.
+fn published(body: &Value) -> Vec<(u16, u16)> {
+    let ports = body["HostConfig"]["PortBindings"].as_object();
+    let of_port = |(inside, bindings): (&String, &Value)| {
+        let inside: Option<u16> = inside.strip_suffix("/tcp").and_then(|it| it.parse().ok());
+        let outside = bindings.as_array().into_iter().flatten();
+        let outside = outside.filter_map(|it| it["HostPort"].as_str()?.parse().ok());
+        outside
+            .filter_map(|outside| Some((outside, inside?)))
+            .collect::<Vec<_>>()
+    };
+    ports.into_iter().flatten().flat_map(of_port).collect()
 }
 
 /// Whether an image says that what it runs serves.

@@ -11,12 +11,12 @@ use crate::cx::files;
 use crate::env::grammar::Ulimit;
 
 /// What the names of these differences begin with.
-const PREFIX: &str = "engine.ulimit.";
-/// The limits by which programs work: the name of each, as the kernel prints it, and in words.
-const KNOWN: [(&str, &str, &str); 2] = [
-    ("nofile", "Max open files", "open file descriptors"),
-    ("stack", "Max stack size", "stack size"),
-];
+const PREFIX: &str = concat!("engine", ".ulimit.");
+/// The limits by which programs work: the name of each, its fact, as the kernel prints it, and in words.
+const KNOWN: [(&str, &str, &str, &str); 2] = tare_model::rows! {
+    ("nofile", fact::RLIMIT_NOFILE, "Max open files", "open file descriptors"),
+    ("stack", fact::RLIMIT_STACK, "Max stack size", "stack size"),
+};
 
 /// The name of the difference.
 pub(in crate::env) fn id(name: &str) -> String {
@@ -42,7 +42,7 @@ pub(in crate::env) fn here() -> Vec<Ulimit> {
 fn listed(text: &str) -> Vec<Ulimit> {
     let known = KNOWN.iter();
     known
-        .filter_map(|(name, title, _)| {
+        .filter_map(|(name, _, title, _)| {
             let line = text.lines().find_map(|line| line.strip_prefix(title))?;
             let mut values = line.split_whitespace().map(|value| match value {
                 "unlimited" => Some(-1),
@@ -67,7 +67,8 @@ fn drop_listed(own: &mut Own, inside: &Facts, here: &[Ulimit]) {
         let Some(name) = it.id.strip_prefix(PREFIX) else {
             return true;
         };
-        let there = inside.get(&fact::of(fact::RLIMIT, name));
+        let known = KNOWN.iter().find(|(known, ..)| *known == name);
+        let there = known.and_then(|(_, fact, ..)| inside.get(*fact));
         let there = there.and_then(|text| text.split_whitespace().next());
         let soft = here.iter().find(|limit| limit.name == name);
         let soft = soft.map(|limit| match limit.soft {
@@ -105,11 +106,14 @@ mod tests {
             ..Own::default()
         };
         let inside = Facts::from([
-            ("rlimit.nofile".to_owned(), "1048576 1048576".to_owned()),
-            ("rlimit.stack".to_owned(), "8388608 unlimited".to_owned()),
+            (fact::RLIMIT_NOFILE.to_owned(), "1048576 1048576".to_owned()),
+            (
+                fact::RLIMIT_STACK.to_owned(),
+                "8388608 unlimited".to_owned(),
+            ),
         ]);
         drop_listed(&mut own, &inside, &listed(PRINTED));
-        assert_eq!(own.names(|_| true), ["engine.ulimit.nofile"]);
+        assert_eq!(own.names(|_| true), [id("nofile")]);
         // What is not known of the container is no difference that could be named.
         drop_listed(&mut own, &Facts::new(), &listed(PRINTED));
         assert!(own.differences.is_empty());

@@ -24,12 +24,14 @@ pub fn look_inside(cx: &Context<'_>, ask: &Ask) -> Result<(Inside, Option<String
         observe: true,
         ..ask.call.clone()
     };
-    let has_copies = !env::own::is_inside(&ask.settings);
+    let is_server = ask.call.client.is_some();
+    // A server stays, and its client does not read what an earlier run wrote.
+    let has_copies = !is_server && !env::own::is_inside(&ask.settings);
     let ((mut look, differs), facts, _) = at(cx, ask, &ask.driver, &ask.settings, |instance| {
         let mut tried = Tried::new(cx, ask, instance, limit);
         let look = match tried.inside(&call) {
             Ok(look) => Inside::Ended(Box::new(look)),
-            Err(Trouble::TooLong { .. }) => Inside::CutOff(whole_ns(limit)),
+            Err(Trouble::TooLong { .. }) if !is_server => Inside::CutOff(whole_ns(limit)),
             Err(other) => return Err(other),
         };
         let differs = match &look {

@@ -245,12 +245,8 @@ impl Hunt {
             self.n_named = n_arms + specs.len();
             let mut study = ask.study("what was found, once more", specs, first);
             // Members of three and more may come out as idle: then what is left is proved again.
-            let is_last = sets.iter().all(|set| set.len() <= 2);
-            study.blocks_max = if is_last && self.is_begun {
-                PROOF_BLOCKS
-            } else {
-                FEWEST + 1
-            };
+            let is_last = self.is_begun && sets.iter().all(|set| set.len() <= 2);
+            study.blocks_max = if is_last { PROOF_BLOCKS } else { FEWEST + 1 };
             pace.plan_launches(ask, &mut study, safe_ns);
             study.budget_ns = Some(left_ns);
             return Some(Next {
