@@ -254,7 +254,7 @@ macro_rules! fields {
 }
 
 fields! {
-    Reading { typical, floor, unsteady }
+    Reading { typical, floor, total, unsteady }
     ProbeFacts {
         revision, checksum, elapsed_ns, canary_ns, steal_ns, throttled_ns, major_faults, clock_cost_ns, cpu,
         coarse, linearity, counters
