@@ -54,6 +54,7 @@ mod report;
 mod rule;
 mod series;
 mod together;
+pub mod truth;
 mod turns;
 mod void;
 

@@ -66,7 +66,7 @@ impl Dispatcher<'_> {
             Err(error) => return Ok(self.not_started(error.into())),
         }
         let instance = arm.passing.as_mut().expect("it was put there just now");
-        match greet(&self.cx, instance.channel()) {
+        match greet(&self.cx, instance.channel(), arm.pad_bytes) {
             Ok(_) => {}
             Err(NoStart::Cancelled) => return Err(Cancelled),
             Err(NoStart::Trouble(trouble)) => {
@@ -184,7 +184,9 @@ impl Dispatcher<'_> {
         };
         let life = (|| {
             let instance = arm.passing.insert(started?);
-            greet(cx, instance.channel())?;
+            let started_ns = since();
+            // Its own pad would start its worker twice.
+            greet(cx, instance.channel(), 0)?;
             let ready_ns = since();
             let memory_bytes = instance.charged().memory_bytes();
             let disk_bytes = instance.disk_bytes(cx);
@@ -193,6 +195,7 @@ impl Dispatcher<'_> {
             let stop_ns = since().saturating_sub(looked_ns);
             Ok(LifecycleReport {
                 created_ns: 0,
+                started_ns: Some(started_ns),
                 ready_ns,
                 removed_ns: ready_ns.saturating_add(stop_ns),
                 stop_ns: Some(stop_ns),
