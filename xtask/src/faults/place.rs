@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::account::{self, Account};
-use super::server::{Plan, Server};
+use super::server::{Plan, Server, names};
 
 /// A study's name in the folder that Tare is started in.
 pub(super) const STUDY: &str = "study.toml";
@@ -120,7 +120,7 @@ impl Place {
     /// What a run left where this machine's own traces do not show it.
     pub(super) fn left(&self, run: &str) -> Vec<String> {
         let remote = self.server.iter().flat_map(|server| {
-            let names = server.names_left().into_iter();
+            let names = names(&server.remote()).into_iter();
             names.map(|name| format!("on the server {name}"))
         });
         let podman = self.account.iter().flat_map(|account| {

@@ -127,20 +127,16 @@ impl Server {
 
     /// Settings of an arm on it, in its own folder.
     pub(crate) fn settings(&self) -> Params {
+        let [config, folder] = self.places();
         Params::new()
             .with("host", "server")
-            .with("config", self.at("config").to_str().unwrap())
-            .with("folder", self.remote().to_str().unwrap())
+            .with("config", config.to_str().unwrap())
+            .with("folder", folder.to_str().unwrap())
     }
 
     /// The client's configuration, and the folder that stands for the remote one.
     pub(crate) fn places(&self) -> [PathBuf; 2] {
         [self.at("config"), self.remote()]
-    }
-
-    /// What there is in its folder at this moment.
-    pub(crate) fn names_left(&self) -> Vec<String> {
-        names(&self.remote())
     }
 
     /// Starts the server, again if need be.
@@ -211,7 +207,8 @@ pub(crate) fn left(folder: &Path) -> Vec<String> {
     names(folder)
 }
 
-fn names(folder: &Path) -> Vec<String> {
+/// The names in a folder at this moment.
+pub(crate) fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.collect()
