@@ -41,14 +41,14 @@ const FLOOR_BYTES: f64 = 131_072.0;
 impl Limits {
     /// The margin of a row.
     pub fn margin_of(&self, row: &str) -> f64 {
-        let own = self.max.iter().rev().find(|(glob, _)| self.fits(glob, row));
+        let own = self.max.iter().rev().find(|(glob, _)| fits(glob, row));
         own.map_or(self.margin, |(_, margin)| *margin)
     }
 
     /// The absolute difference of a row below which nothing counts.
     pub fn floor_of(&self, row: &str, unit: Unit) -> f64 {
         let mut floors = self.floor.iter().rev();
-        let own = floors.find(|(glob, _)| self.fits(glob, row));
+        let own = floors.find(|(glob, _)| fits(glob, row));
         own.map_or(
             match unit {
                 Unit::Nanoseconds => FLOOR_NS,
@@ -61,7 +61,7 @@ impl Limits {
 
     /// Whether a gate is about this row.
     pub fn gates(&self, row: &str) -> bool {
-        let any = |globs: &[String]| globs.iter().any(|glob| self.fits(glob, row));
+        let any = |globs: &[String]| globs.iter().any(|glob| fits(glob, row));
         (self.only.is_empty() || any(&self.only)) && !any(&self.skip)
     }
 
@@ -69,12 +69,14 @@ impl Limits {
     pub fn alarm_rate(&self) -> f64 {
         super::gate::ALARM_RATE / self.shares.max(1) as f64
     }
+}
 
-    /// Whether a pattern fits a row by its whole name, or without the entry of its suite.
-    fn fits(&self, glob: &str, row: &str) -> bool {
-        let short = row.strip_prefix(&self.entry).unwrap_or(row);
-        matches(glob, row) || matches(glob, short)
-    }
+/// Whether a pattern fits a row by its whole name, or without the entry of its suite and its side.
+fn fits(glob: &str, row: &str) -> bool {
+    let ends = row.match_indices('.').map(|(at, _)| &row[at + 1..]);
+    std::iter::once(row)
+        .chain(ends)
+        .any(|name| matches(glob, name))
 }
 
 /// Whether a text fits a pattern in which `*` stands for anything.
@@ -107,6 +109,7 @@ mod tests {
             ..Limits::default()
         };
         assert!(limits.gates("parse.wall") && !limits.gates("parse.cpu"));
+        assert!(limits.gates("c.wall") && limits.gates("parse.c.wall"));
         let slow = Limits {
             entry: "slow.".into(),
             ..limits

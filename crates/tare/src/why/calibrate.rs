@@ -17,7 +17,7 @@ use tare_model::{
 };
 use tare_model::{counter, fact};
 
-use super::observed::{First, Inside, Observed, SideLook};
+use super::observed::{First, Inside, Observed, SideLook, common};
 use super::served::AtServer;
 use super::studies::CHATTY_BYTES;
 use super::trouble::{absent, failed, how, meaning, said};
@@ -39,8 +39,6 @@ const GRACE: Duration = Duration::from_secs(3);
 const FOLDERS_MOST: usize = 32;
 /// A command that takes longer is run once on the host, not twice.
 const TWICE_BELOW_NS: u64 = 10_000_000_000;
-/// The same for one of several that are compared.
-const AGAIN_BELOW_NS: u64 = 2_000_000_000;
 
 /// Looks at the command on the host and inside `settings`; where it was seen inside before, and took long or did not
 /// end, that is what is known of it.
@@ -152,15 +150,8 @@ pub fn look_at_side(
             }
             check_pick(ask, "of the command", &report)?;
             first_run(report.wall_ns);
-            let prints_same = if is_twice && report.wall_ns <= AGAIN_BELOW_NS {
-                let (again, _) = tried.reported(&ask.driver, &ask.call)?;
-                if !(again.exit.is_success() || stoppable::is_tolerated(&again)) {
-                    return Err(Trouble::FailsAgain {
-                        how: how(again.exit),
-                        said: said(&again),
-                    });
-                }
-                Some(again.stdout == report.stdout)
+            let prints_same = if is_twice && report.wall_ns <= TWICE_BELOW_NS / 5 {
+                Some(tried.again(&ask.driver, &ask.call)?.0.stdout == report.stdout)
             } else {
                 None
             };
@@ -192,13 +183,6 @@ fn inside_slices(ask: &Ask, env: &Observed) -> Result<InSlices, String> {
     }
     let inside = stoppable::cut(&env.report, &env.counters);
     inside.map_err(|why| format!("{why} in `{}`", ask.driver))
-}
-
-fn common(one: InSlices, other: InSlices) -> InSlices {
-    InSlices {
-        ns: one.ns.min(other.ns),
-        one_processor: one.one_processor && other.one_processor,
-    }
 }
 
 /// Paths under which the command's files may lie, whichever it opens: where it is started, where temporary files
@@ -492,6 +476,21 @@ impl<'a, 'b> Tried<'a, 'b> {
         }
     }
 
+    fn again(
+        &mut self,
+        place: &str,
+        call: &CommandCall,
+    ) -> Result<(CommandReport, BTreeMap<String, f64>), Trouble> {
+        let (report, counters) = self.reported(place, call)?;
+        if !(report.exit.is_success() || stoppable::is_tolerated(&report)) {
+            return Err(Trouble::FailsAgain {
+                how: how(report.exit),
+                said: said(&report),
+            });
+        }
+        Ok((report, counters))
+    }
+
     fn on_host(&mut self, call: &CommandCall) -> Result<Observed, Trouble> {
         let ask = self.ask;
         let place = ask.base().driver;
@@ -512,13 +511,7 @@ impl<'a, 'b> Tried<'a, 'b> {
                 facts: Facts::new(),
             });
         }
-        let (second, counters) = self.reported(&place, call)?;
-        if !second.exit.is_success() {
-            return Err(Trouble::FailsAgain {
-                how: how(second.exit),
-                said: said(&second),
-            });
-        }
+        let (second, counters) = self.again(&place, call)?;
         Ok(Observed {
             wall_ns: first.wall_ns.min(second.wall_ns),
             report: second,
@@ -530,7 +523,7 @@ impl<'a, 'b> Tried<'a, 'b> {
     /// How the command can be cut on the host, tried by stopping it again and again.
     fn stopped_on_host(&mut self, look: &Observed) -> Result<Result<InSlices, String>, Trouble> {
         let ask = self.ask;
-        if ask.own.is_some() {
+        if ask.own.is_some() && ask.driver != HOST {
             // Which of a container's settings take processor time away is the question.
             return Ok(Err(
                 "is in a container of your own, whose limits slices would hide".to_owned(),
@@ -542,7 +535,7 @@ impl<'a, 'b> Tried<'a, 'b> {
         };
         let paused = CommandCall {
             in_slices: Some(slices),
-            ..ask.call.clone()
+            ..ask.base().change.changed(ask.call.clone())
         };
         let (report, _) = self.reported("host", &paused)?;
         Ok(stoppable::confirmed(&report, &look.report).map(|()| slices))
@@ -550,7 +543,8 @@ impl<'a, 'b> Tried<'a, 'b> {
 
     fn inside(&mut self, call: &CommandCall) -> Result<Observed, Trouble> {
         let ask = self.ask;
-        let (report, counters) = self.reported(&ask.driver, call)?;
+        let call = ask.change().changed(call.clone());
+        let (report, counters) = self.reported(&ask.driver, &call)?;
         if !report.exit.is_success() {
             return Err(Trouble::FailsInside {
                 env: ask.driver.clone(),

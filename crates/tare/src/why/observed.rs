@@ -117,3 +117,11 @@ impl Inside {
         }
     }
 }
+
+/// How both can be cut.
+pub(crate) fn common(one: InSlices, other: InSlices) -> InSlices {
+    InSlices {
+        ns: one.ns.min(other.ns),
+        one_processor: one.one_processor && other.one_processor,
+    }
+}

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::product::{Ended, Product, has_container};
+use crate::schema::Checker;
 use crate::world::skip;
 
 /// Work of a shell that takes about so many times as long as one unit of it.
@@ -18,7 +19,19 @@ fn compare(product: &Product, arguments: &[&str]) -> Ended {
     let usual = [
         "compare", "--json", "-", "--budget", "60s", "--margin", "40%", "--only", "wall",
     ];
-    product.run(usual.iter().chain(arguments))
+    let ended = product.run(usual.iter().chain(arguments));
+    if ended.code == Some(0) {
+        assert_is_as_the_schema_says(&ended.json());
+    }
+    ended
+}
+
+pub(crate) fn assert_is_as_the_schema_says(comparison: &Value) {
+    let checked = Checker::of("comparison-1").check(comparison);
+    assert_eq!(checked, Ok(()), "{comparison:#}");
+    let mut wrong = comparison.clone();
+    wrong["decision"] = "passed".into();
+    assert!(Checker::of("comparison-1").check(&wrong).is_err());
 }
 
 pub(crate) fn row<'a>(comparison: &'a Value, name: &str) -> &'a Value {
@@ -259,4 +272,78 @@ fn stored_runs_are_compared_unpaired_and_prove_nothing() {
     );
     // The stored run can be shown like any other.
     product.run(["show", &first]).expect(0);
+}
+
+#[test]
+fn suite_has_rows_of_every_entry_and_one_decision() {
+    let product = Product::new();
+    let text = format!(
+        "[[compare]]\nname = \"long\"\ncommands = [{:?}, {:?}]\n[[compare]]\nname = \"equal\"\ncommands = [\"true\", \"true\"]\n",
+        work(1),
+        work(8)
+    );
+    let suite = product.file("gate.toml", text);
+    let json = compare(&product, &["--suite", &suite]).expect(0).json();
+    assert_eq!(row(&json, "long.wall")["word"], "slower", "{json:#}");
+    assert_eq!(json["decision"], "slower", "{json:#}");
+    let notes = json["notes"].as_array().unwrap();
+    let is_same = |note: &Value| note.as_str().unwrap().starts_with("equal: ");
+    assert!(notes.iter().any(is_same), "{json:#}");
+    let broken = product.file("broken.toml", "[[compare]]\nnam = 1\n");
+    let ended = compare(&product, &["--suite", &broken]).expect(2);
+    ended.complains("line 2");
+    product.assert_nothing_left();
+}
+
+#[test]
+fn variables_before_a_command_are_its_sides_own() {
+    let product = Product::new();
+    let with =
+        |count: u32| format!("N={count} sh -c 'i=0; while [ $i -lt $N ]; do i=$((i+1)); done'");
+    let json = compare(&product, &[&with(8_000), &with(64_000)])
+        .expect(0)
+        .json();
+    assert_eq!(row(&json, "wall")["word"], "slower", "{json:#}");
+    // The program is the same file.
+    let size = row(&json, "binary-size");
+    assert_eq!(size["base"], size["head"], "{json:#}");
+}
+
+#[test]
+fn commands_that_cannot_be_repeated_are_told_with_a_way_out() {
+    let product = Product::new();
+    product.file("once", "x");
+    let ended = compare(&product, &["rm once", "true"]).expect(5);
+    ended.complains("fails when it is run again");
+    assert!(ended.hint().contains("--prepare"), "{ended}");
+    let ended = compare(&product, &["cat once | wc", "true"]);
+    ended.complains("no shell");
+    // Without a program of that name there is a shell to name.
+    let ended = compare(&product, &["no-such-alias x", "true"]).expect(2);
+    assert!(ended.hint().contains("--shell"), "{ended}");
+}
+
+#[test]
+fn odd_commands_are_measured_and_noted() {
+    let product = Product::new();
+    let short = |sides: [&str; 2]| {
+        let arguments = [
+            "compare", "--json", "-", "--budget", "4s", sides[0], sides[1],
+        ];
+        let json = product.run(arguments).expect(0).json();
+        json["notes"].to_string()
+    };
+    // Each run prints another number.
+    let notes = short(["sh -c 'echo $$'", "sh -c 'echo $$ '"]);
+    assert!(notes.contains("another text in each run"), "{notes}");
+    let notes = short(["sh -c 'sleep 60 & exit 0'", "true"]);
+    assert!(notes.contains("in the background"), "{notes}");
+    // What asks its user gets an end of file, and does not wait.
+    short(["sh -c 'read x; exit 0'", "sh -c 'read y; exit 0'"]);
+    let name = "a 'b\" $(c)";
+    let program = product.file(name, "#!/bin/sh\nexit 0\n");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(program, mode).unwrap();
+    short([r#""./a 'b\" \$(c)""#, "true"]);
+    product.assert_nothing_left();
 }

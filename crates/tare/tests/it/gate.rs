@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::compare::{row, work};
+use crate::compare::{assert_is_as_the_schema_says, row, work};
 use crate::product::{Ended, Product};
 use crate::world::skip;
 
@@ -23,6 +23,18 @@ fn gate_is_red_only_where_something_is_proven_slower() {
     let json = ended.json();
     let wall = row(&json, "wall");
     assert_eq!(wall["confirmed"], true, "{wall:#}");
+    assert_is_as_the_schema_says(&json);
+    // Against a stored run nothing is proven, however much slower it is.
+    let run = json["runs"][0].as_str().unwrap();
+    let json = gate(&product, &["--json", "-", "--against", run, &work(40)])
+        .expect(0)
+        .json();
+    assert_eq!(json["paired"], false, "{json:#}");
+    assert!(
+        row(&json, "wall")["change"]["low"].as_f64().unwrap() > 1.0,
+        "{json:#}"
+    );
+    gate(&product, &["--against", "20000101-000000-abcd", &short]).expect(2);
     assert!(json["runs"].as_array().unwrap().len() >= 2, "{json:#}");
     // Faster is no reason, nor is what is skipped.
     gate(&product, &[&long, &short]).expect(0);
@@ -189,6 +201,70 @@ fn commit_that_does_not_build_is_skipped_by_bisect() {
     .expect(2);
     unknown.complains("no revision `no-such`");
     repository.assert_clean();
+}
+
+#[test]
+fn odd_revisions_are_told_or_need_no_measurement() {
+    let repository = needed!(Repository::new());
+    let product = &repository.product;
+    let ask =
+        |arguments: &[&str]| gate(product, &[arguments, &BUILD, &["--", "./program"]].concat());
+    product.file("source.sh", "changed, and in no commit\n");
+    let ended = ask(&["--base", "HEAD"]).expect(0);
+    ended.complains("not committed");
+    assert!(ended.stdout.contains("one commit"), "{ended}");
+    ask(&["--base=--upload-pack=x"])
+        .expect(2)
+        .complains("no revision `--upload-pack=x`");
+    repository.assert_clean();
+    // A branch may be called like an option; and its history may be missing.
+    repository.git(&["update-ref", "refs/heads/-x", "HEAD~1"]);
+    ask(&["--base=refs/heads/-x", "--head", "HEAD~1"]).expect(0);
+    let shallow = Product::new();
+    let origin = format!("file://{}", product.folder().display());
+    let mut clone = Command::new("git");
+    clone.args([
+        "clone",
+        "--quiet",
+        "--depth",
+        "1",
+        "--no-single-branch",
+        &origin,
+        ".",
+    ]);
+    let cloned = clone.current_dir(shallow.folder()).output().unwrap();
+    assert!(cloned.status.success(), "{cloned:?}");
+    let ended = gate(&shallow, &["--base", "HEAD~1", "--", "./program"]).expect(2);
+    assert!(ended.hint().contains("shallow"), "{ended}");
+}
+
+#[test]
+fn bisect_finds_the_commit_that_is_slower() {
+    let repository = needed!(Repository::new());
+    let git = |arguments: &[&str]| repository.git(arguments).trim().to_owned();
+    let mut commits = vec![git(&["rev-parse", "HEAD~1"])];
+    git(&["checkout", "--quiet", "-b", "ten", &commits[0]]);
+    for number in 1..10 {
+        if number == 6 {
+            repository.commit(8, "Slower");
+        } else {
+            repository.product.file("note", number.to_string());
+            git(&["add", "note"]);
+            git(&["commit", "--quiet", "-m", "Note"]);
+        }
+        commits.push(git(&["rev-parse", "HEAD"]));
+    }
+    git(&["bisect", "start", &commits[9], &commits[0]]);
+    let own = ["--bisect", "--base", &commits[0]];
+    let words = [&USUAL[..], &own, &BUILD, &["--", "./program"]].concat();
+    let tare = repository.product.command(words);
+    let mut command = Command::new("git");
+    command.args(["bisect", "run"]).arg(tare.get_program());
+    command.args(tare.get_args());
+    repository.product.set_variables(&mut command);
+    let ended = repository.product.finish(command);
+    let found = format!("{} is the first bad commit", commits[6]);
+    assert!(ended.stdout.contains(&found), "{ended}");
 }
 
 fn ci(name: &str) -> PathBuf {

@@ -1,4 +1,4 @@
-//! Dossiers held against their JSON schema.
+//! Dossiers and comparisons held against their JSON schemas.
 
 use serde_json::Value;
 
@@ -10,14 +10,17 @@ pub(crate) struct Checker {
 
 impl Checker {
     pub(crate) fn new() -> Self {
-        let file = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../schema/dossier-1.schema.json"
-        );
+        Self::of("dossier-1")
+    }
+
+    /// The schema of this name.
+    pub(crate) fn of(name: &str) -> Self {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schema");
+        let file = format!("{folder}/{name}.schema.json");
         let mut schemas = boon::Schemas::new();
         let mut compiler = boon::Compiler::new();
         compiler.enable_format_assertions();
-        let index = compiler.compile(file, &mut schemas).unwrap();
+        let index = compiler.compile(&file, &mut schemas).unwrap();
         Self { schemas, index }
     }
 

@@ -10,7 +10,7 @@ use crate::compare::Row;
 use crate::compare::study::{Seen, Side};
 use crate::cx::Context;
 use crate::report;
-use crate::why::observed::{Observed, SideLook};
+use crate::why::observed::{Observed, SideLook, common as common_of_two};
 use crate::why::{Ask, calibrate};
 
 /// Output from which on it is not kept of every run.
@@ -134,13 +134,7 @@ fn common(looks: &[SideLook]) -> Result<InSlices, String> {
     let first = all
         .next()
         .unwrap_or_else(|| Err("was not seen".to_owned()))?;
-    all.try_fold(first, |one, other| {
-        let other = other?;
-        Ok(InSlices {
-            ns: one.ns.min(other.ns),
-            one_processor: one.one_processor && other.one_processor,
-        })
-    })
+    all.try_fold(first, |one, other| Ok(common_of_two(one, other?)))
 }
 
 /// The first word that only a shell would understand.

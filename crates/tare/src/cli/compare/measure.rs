@@ -217,7 +217,8 @@ fn is_over(rows: &[Row], question: &Question<'_>, done: usize, planned: usize) -
         .iter()
         .filter(is_open)
         .all(|row| row.control.is_some_and(|it| it.point.abs() > row.margin));
-    open == 0 || (question.gate && is_hopeless && done >= 3)
+    let has_gated = rows.iter().any(|row| row.gated);
+    (open == 0 && has_gated) || (question.gate && is_hopeless && done >= 3)
 }
 
 fn so_far(measured: &Measured) {
