@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use tare::analyze::{Analysis, RunData, TrialData, TrialRef, analyze};
 use tare_model::study::A_PRIME;
-use tare_model::{ArmId, Failure, Outcome, whole_place};
+use tare_model::{ArmId, Failure, Outcome};
 use tare_stats::Verdict;
 
 use super::generator::{Effect, Plan, cell, find, of, take_turns};
