@@ -258,11 +258,7 @@ fn start(plan: &Plan, made: &mut Made, reporter: &mut Reporter) -> Result<Relay,
     let filter = Filter::new(spec.seccomp, spec.docker, spec.seccomp_spec_allow, &kept)?;
     report.seccomp = filter.as_ref().map(Filter::report);
     let layers = rootfs::prepare(spec)?;
-    report.addresses = match &spec.bridge {
-        _ if !plan.has_pair => None,
-        Some(port) => Some(port.addresses),
-        None => Some(network::choose(&plan.label())?),
-    };
+    report.addresses = network::addresses(plan)?;
     let (relay, streams) = match spec.stdio {
         Stdio::Inherit => (Relay::default(), None),
         Stdio::Relay => {
@@ -302,8 +298,7 @@ fn start(plan: &Plan, made: &mut Made, reporter: &mut Reporter) -> Result<Relay,
     made.groups.admit(process)?;
     if let Some(addresses) = report.addresses {
         let outer = network::outer_name(&plan.label());
-        let bridge = spec.bridge.as_ref().map(|port| port.device.as_str());
-        network::make_pair(&outer, &spec.run, process, &addresses, bridge)?;
+        network::make_pair(&outer, &spec.run, process, &addresses, spec.bridge.as_ref())?;
         report.links.push(outer.clone());
         made.link = Some(outer);
     }

@@ -15,9 +15,10 @@ use std::io;
 use std::net::Ipv4Addr;
 
 use tare_model::RunId;
-use tare_model::launch::{LaunchError, PairAddresses, SiblingLink};
+use tare_model::launch::{BridgePort, LaunchError, PairAddresses, SiblingLink};
 
 use super::netlink::{Message, ask, destinations, link_index, texts};
+use super::spec::Plan;
 use super::{refused, sys};
 
 /// 198.18.0.0/15.
@@ -89,6 +90,15 @@ pub(crate) fn choose(label: &str) -> Result<PairAddresses, LaunchError> {
     })
 }
 
+/// The addresses of a pair, if there is to be one: those of its place on a bridge, or of its own.
+pub(super) fn addresses(plan: &Plan) -> Result<Option<PairAddresses>, LaunchError> {
+    match &plan.spec.bridge {
+        _ if !plan.has_pair => Ok(None),
+        Some(port) => Ok(Some(port.addresses)),
+        None => choose(&plan.label()).map(Some),
+    }
+}
+
 /// Brings a device up and gives it an address.
 fn raise(
     socket: &std::os::fd::OwnedFd,
@@ -145,7 +155,7 @@ pub(super) fn make_pair(
     run: &RunId,
     process: libc::pid_t,
     addresses: &PairAddresses,
-    bridge: Option<&str>,
+    bridge: Option<&BridgePort>,
 ) -> Result<(), LaunchError> {
     let socket = sys::route_socket().map_err(refused("open a netlink socket"))?;
     ask(&socket, veth(outer, INNER, process)).map_err(|error| {
@@ -161,7 +171,7 @@ pub(super) fn make_pair(
     })?;
     let raised = match bridge {
         None => raise_outside(outer, run, addresses),
-        Some(bridge) => label(outer, run).and_then(|()| plug_in(outer, bridge)),
+        Some(port) => label(outer, run).and_then(|()| plug_in(outer, &port.device)),
     };
     if let Err(error) = raised {
         // The first failure is what the reader needs; a device left here goes with the namespace.

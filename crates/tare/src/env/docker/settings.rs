@@ -172,27 +172,11 @@ impl Settings {
                 "`without` leaves parts of it away",
             )?;
         }
+        let of_like = [WITHOUT, JOIN_NETWORKS, RUN];
+        read.consistent(&like::contradictions(read, self.like.as_ref(), of_like))?;
         let is_packed = self.lower_file.is_some() || !self.wanted.is_empty();
         let is_published = matches!(self.network, Network::Published(_));
         read.consistent(&[
-            (
-                self.like.is_none() && !self.without.is_empty(),
-                WITHOUT,
-                (
-                    "`without` has no effect without `like`, `run` or `compose`",
-                    "add one of them, or leave it out",
-                ),
-            ),
-            (
-                self.like.is_none() && read.is_said(&JOIN_NETWORKS),
-                JOIN_NETWORKS,
-                like::JOINS_NOTHING,
-            ),
-            (
-                self.like.as_ref().is_some_and(Like::tells_a_secret),
-                RUN,
-                like::TELLS_A_SECRET,
-            ),
             self.common.contradiction(),
             (self.image.is_some() && is_packed, IMAGE, common::NOT_PACKED),
             (

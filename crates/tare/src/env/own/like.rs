@@ -17,14 +17,27 @@ pub(in crate::env) const COMPOSE: &str = "compose";
 /// The setting by which an arm joins the networks, sockets and named pipes of what it is like.
 pub(in crate::env) const JOIN: &str = "join_networks";
 
-/// Why that setting is refused alone.
-pub(in crate::env) const JOINS_NOTHING: (&str, &str) = (
-    "`SELF` has no effect without a container that the arm is like",
-    "add `like` or `run`, or leave it out",
-);
+/// What is wrong with settings of an arm that is like a container, of which these say what it does without, what it joins
+/// and the line.
+pub(in crate::env) fn contradictions(
+    read: &Reader<'_>,
+    like: Option<&Like>,
+    [without, joins, line]: [Setting; 3],
+) -> [(bool, Setting, (&'static str, &'static str)); 3] {
+    const ALONE: (&str, &str) = (
+        "`SELF` has no effect without a container that the arm is like",
+        "add `like` or `run`, or leave it out",
+    );
+    let is_alone = |row: &Setting| like.is_none() && read.is_said(row);
+    [
+        (is_alone(&without), without, ALONE),
+        (is_alone(&joins), joins, ALONE),
+        (like.is_some_and(Like::tells_a_secret), line, TELLS_A_SECRET),
+    ]
+}
 
 /// Why a line that holds a key is refused, and what helps.
-pub(in crate::env) const TELLS_A_SECRET: (&str, &str) = (
+const TELLS_A_SECRET: (&str, &str) = (
     "`SELF` gives a variable a text that seems secret, and settings are stored and shown with their study",
     "`-e NAME` without a text takes it from where Tare is started; `--env-file` from a file",
 );

@@ -304,10 +304,7 @@ impl PodmanEnvironment {
         let mut engine = info(cx, &caller, CONTROL_LIMIT)?;
         self.check_limits(&engine)?;
         let mut packed_facts = Facts::new();
-        let template = self.settings.like.as_ref();
-        let of = (&self.arm, self.settings.join_networks);
-        let template = template.map(|like| Template::of_setting(cx, &caller, like, of));
-        let template = template.transpose()?;
+        let template = Template::of_arm(cx, &caller, &self.arm, &self.settings)?;
         if let Some(template) = &template {
             let mut told = Vec::new();
             let without = &self.settings.without;

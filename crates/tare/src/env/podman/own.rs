@@ -89,23 +89,25 @@ pub(super) fn has(cx: &Context<'_>, caller: &Caller, name: &str) -> bool {
 
 impl Template {
     /// Reads one from the run's own file, or takes what the settings name.
-    pub(super) fn of_setting(
+    pub(super) fn of_arm(
         cx: &Context<'_>,
         caller: &Caller,
-        like: &Like,
-        (arm, joins): (&tare_model::ArmId, bool),
-    ) -> Result<Self, EnvError> {
-        if let Like::Container(file) = like
-            && like.is_kept()
-        {
-            return env_own::kept(file, CONFIGURATION);
-        }
+        arm: &tare_model::ArmId,
+        settings: &Settings,
+    ) -> Result<Option<Self>, EnvError> {
+        let like = match &settings.like {
+            None => return Ok(None),
+            Some(Like::Container(file)) if file.starts_with('/') => {
+                return env_own::kept(file, CONFIGURATION).map(Some);
+            }
+            Some(like) => like,
+        };
         let mut template = Self::of(cx, caller, like.source(), Shares::ReadOnly)?;
-        template.joins = joins;
-        if !joins {
+        template.joins = settings.join_networks;
+        if !template.joins {
             networks::isolate(cx, caller, &mut template.units, Some(arm))?;
         }
-        Ok(template)
+        Ok(Some(template))
     }
 
     fn of(

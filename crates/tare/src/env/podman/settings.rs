@@ -157,28 +157,13 @@ impl Settings {
                 "`without` leaves parts of it away",
             )?;
         }
+        let of_like = [WITHOUT, JOIN_NETWORKS, RUN];
+        let like = settings.like.as_ref();
+        read.consistent(&like::contradictions(&read, like, of_like))?;
         let is_packed = settings.image.is_some() && !settings.wanted.is_empty();
         read.consistent(&[
             settings.common.contradiction(),
             (is_packed, IMAGE, NOT_PACKED),
-            (
-                settings.like.is_none() && !settings.without.is_empty(),
-                WITHOUT,
-                (
-                    "`without` has no effect without `like` or `run`",
-                    "add one of them, or leave it out",
-                ),
-            ),
-            (
-                settings.like.is_none() && read.is_said(&JOIN_NETWORKS),
-                JOIN_NETWORKS,
-                like::JOINS_NOTHING,
-            ),
-            (
-                settings.like.as_ref().is_some_and(Like::tells_a_secret),
-                RUN,
-                like::TELLS_A_SECRET,
-            ),
         ])?;
         Ok(settings)
     }
