@@ -3,6 +3,7 @@
 //! A container engine's proxy of a published port is one. It is found by its listening socket, whatever its name is.
 //! Limit: other users' processes are seen and bound by root only.
 
+use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
@@ -101,9 +102,13 @@ fn digits(address: IpAddr) -> String {
         IpAddr::V4(address) => address.octets().to_vec(),
         IpAddr::V6(address) => address.octets().to_vec(),
     };
-    let words = bytes.chunks_exact(4);
-    let number = |word: &[u8]| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]);
-    words.map(|word| format!("{:08X}", number(word))).collect()
+    bytes
+        .chunks_exact(4)
+        .fold(String::new(), |mut digits, word| {
+            let number = u32::from_ne_bytes([word[0], word[1], word[2], word[3]]);
+            let _ = write!(digits, "{number:08X}");
+            digits
+        })
 }
 
 #[cfg(test)]

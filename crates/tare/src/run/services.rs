@@ -171,7 +171,7 @@ fn measure(
             let _others = cpu.map(|cpu| Bound::to(cpu, &listening));
             turns::measure(&mut client, &block)
         });
-        on_its_own.map(|thread| thread.join())
+        on_its_own.map(std::thread::ScopedJoinHandle::join)
     });
     let elapsed_ns = cx.clock.now_ns().saturating_sub(begun_ns);
     let outcomes = match measured {
@@ -251,4 +251,40 @@ fn report(measured: &Measured, sliced: Option<Sliced>, elapsed_ns: u64) -> RawOu
     report.timed_ns = Some(measured.latencies_ns.iter().sum());
     report.sliced = sliced;
     RawOutput::of_probe(serde_json::to_vec(&report).expect("finite numbers are always JSON"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::Workload as _;
+    use crate::workload::service::Service;
+
+    #[test]
+    fn report_is_read_back_with_the_percentiles_it_has() {
+        let measured = Measured {
+            typical_ns: vec![30_000.0, 31_000.0],
+            rate: vec![33_000.0, 32_000.0],
+            latencies_ns: (1..=600).collect(),
+            ready_ns: 5,
+            reopened: 2,
+            requests: 700,
+            ..Measured::default()
+        };
+        let raw = report(&measured, None, 1);
+        let samples = Service.decode(&raw).unwrap();
+        let values: Vec<(&str, f64)> = samples
+            .iter()
+            .map(|sample| (sample.metric.as_str(), sample.observations[0]))
+            .collect();
+        let expected = [
+            (TYPICAL, 30_000.0),
+            (RATE, 33_000.0),
+            (READY, 5.0),
+            ("service.latency.p50", 300.0),
+            ("service.latency.p90", 540.0),
+        ];
+        assert_eq!(values, expected);
+        let remarks: Vec<&str> = Service.remarks(&raw).iter().map(|it| it.id).collect();
+        assert_eq!(remarks, [NOT_STEADY, RECONNECTS]);
+    }
 }

@@ -355,8 +355,9 @@ impl<'c> Client<'c> {
             Ok(0) => reader.close().map(|()| true).map_err(unreadable)?,
             Ok(n) => reader.take(&self.buffer[..n]).map_err(unreadable)?,
             Err(error) => match error.kind() {
-                io::ErrorKind::Interrupted => false,
-                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => false,
+                io::ErrorKind::Interrupted
+                | io::ErrorKind::WouldBlock
+                | io::ErrorKind::TimedOut => false,
                 _ => {
                     self.close(server, at, &error.to_string(), slice)?;
                     self.send(server, at, slice)?;
@@ -470,12 +471,12 @@ pub fn own_cost_ns(clock: &dyn Clock) -> io::Result<u64> {
     ]
     .concat();
     let mut times = Vec::with_capacity(TIMES);
-    let mut asked = [0; 1024];
+    let mut asked = vec![0; client.peers[0].requests[0].len()];
     for _ in 0..TIMES {
         far.write_all(&answer)?;
         let slice = client.slice(0, How::Count(1)).map_err(io::Error::other)?;
         times.push(slice.answers[0].latency_ns);
-        far.read(&mut asked)?;
+        far.read_exact(&mut asked)?;
     }
     times.sort_unstable();
     Ok(times[TIMES / 2])

@@ -283,9 +283,10 @@ impl AnswerReader {
     fn take_chunk_line(&mut self, bytes: &[u8]) -> Result<usize, Unreadable> {
         let (used, has_ended) = self.take_line(bytes)?;
         if has_ended {
-            let size = match httparse::parse_chunk_size(&self.pending) {
-                Ok(httparse::Status::Complete((_, size))) => size,
-                _ => return Err(not_http("a chunk has no length")),
+            let Ok(httparse::Status::Complete((_, size))) =
+                httparse::parse_chunk_size(&self.pending)
+            else {
+                return Err(not_http("a chunk has no length"));
             };
             self.pending.clear();
             self.part = if size == 0 {

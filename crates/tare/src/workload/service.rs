@@ -155,8 +155,8 @@ fn words(params: &Params) -> Result<Vec<String>, ParamError> {
 mod tests {
     use super::*;
 
-    fn recipe(params: Params) -> Result<Recipe, ParamError> {
-        Service.recipe(&params, Some(Path::HostToArm))
+    fn recipe(params: &Params) -> Result<Recipe, ParamError> {
+        Service.recipe(params, Some(Path::HostToArm))
     }
 
     #[test]
@@ -165,7 +165,7 @@ mod tests {
             .with("server", "nginx -c '{folder}/config'".to_owned())
             .with("config", "listen {bind}:{port};".to_owned())
             .with("url", "/a".to_owned());
-        let Recipe::Pair { server, client } = recipe(params).unwrap() else {
+        let Recipe::Pair { server, client } = recipe(&params).unwrap() else {
             panic!("no pair");
         };
         let server = CommandCall::from_args(&server.args).unwrap();
@@ -189,7 +189,7 @@ mod tests {
             ("data", "x"),
         ] {
             let params = Params::new().with(param, value.to_owned());
-            let error = recipe(params).unwrap_err();
+            let error = recipe(&params).unwrap_err();
             assert_eq!(error.param, param, "{error}");
         }
     }

@@ -236,7 +236,8 @@ fn large_answer_is_counted_and_not_kept() {
     let large = serve(|stream, _| {
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", MIB << 20);
         let _ = stream.write_all(head.as_bytes());
-        (0..MIB).all(|_| stream.write_all(&[7; 1 << 20]).is_ok())
+        let part = vec![7; 1 << 20];
+        (0..MIB).all(|_| stream.write_all(&part).is_ok())
     });
     let slice = patient(large, Load::default(), How::Count(2));
     assert!(slice.answers.iter().all(|answer| answer.bytes == MIB << 20));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
-use crate::cx::{Cancel, SystemClock};
+use crate::cx::{Cancel, Clock as _, SystemClock};
 use crate::service::client::tests::serve;
 use crate::service::client::{Expect, Load, Server};
 use crate::service::http::Request;
@@ -22,7 +22,6 @@ fn answering(body: &'static str) -> Server {
 fn measured(servers: Vec<Server>, target_ns: u64) -> Outcomes {
     let (clock, cancel) = (SystemClock::default(), Cancel::new());
     let mix = Mix::one(Request::get("/")).unwrap();
-    use crate::cx::Clock as _;
     let block = Block {
         starts_ns: vec![clock.now_ns(); servers.len()],
         rows: vec![vec![0, 1, 2], vec![2, 1, 0], vec![1, 0, 2]],
