@@ -1,4 +1,4 @@
-//! `cargo xtask planted [--own] [--only NAME] [--small]`: environments that are made worse in one known way, and some that
+//! `cargo xtask planted [--own|--service] [--only NAME] [--small]`: environments that are made worse in one known way, and some that
 //! are not.
 //!
 //! Each file in `fixtures/planted` is one. Of one with a cause, `tare why` must name that cause first and confirm
@@ -9,6 +9,8 @@
 //! no cause of the catalogue is about; `tare why` must name and prove the one difference, and no other. At least 26 of
 //! 28. An answer whose first two lines name a cause that was not tested is wrong, and so is one that is undecided with a
 //! third of its time left.
+//! With `--service` it is those of `fixtures/planted/service`: servers in such containers, asked from outside. At least
+//! eight of ten.
 //! `TARE` names a program that is built already, `TARE_TEST_AGENT` its agent if it carries none.
 //! What it cannot see: why a cause was missed; the dossier of each is kept beside the table if it was.
 
@@ -63,6 +65,9 @@ struct Plant {
     /// Words before `tare`, for what it inherits from the shell that it is started from.
     #[serde(default)]
     under: Vec<String>,
+    /// Further options of `tare why`.
+    #[serde(default)]
+    options: Vec<String>,
     /// The command.
     command: Vec<String>,
     /// Files in its folder, by name.
@@ -99,17 +104,18 @@ struct Asked {
 
 /// Runs them and prints a table.
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
-    let (mut only, mut is_small, mut is_own) = (None, false, false);
+    let (mut only, mut is_small, mut kind) = (None, false, Kind::Ours);
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--only" => only = Some(arguments.next().context("`--only` wants a name")?.clone()),
             "--small" => is_small = true,
-            "--own" => is_own = true,
-            _ => bail!("usage: cargo xtask planted [--own] [--only NAME] [--small]"),
+            "--own" => kind = Kind::Own,
+            "--service" => kind = Kind::Service,
+            _ => bail!("usage: cargo xtask planted [--own|--service] [--only NAME] [--small]"),
         }
     }
-    let mut plants = plants(is_own)?;
+    let mut plants = plants(kind)?;
     plants.retain(|(name, plant)| {
         only.as_ref().is_none_or(|only| only == name) && (!is_small || plant.small)
     });
@@ -127,7 +133,6 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
         .then(Engine::ensure)
         .transpose()?;
     let host = engine.as_ref().map(|engine| engine.host().to_owned());
-    let kind = if is_own { Kind::Own } else { Kind::Ours };
     Ok(if table(&asked, host.as_deref(), &plants, 1, kind)? {
         ExitCode::SUCCESS
     } else {
@@ -141,7 +146,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
 /// # Errors
 /// What is wrong in the end.
 pub(crate) fn small(program: PathBuf, agent: PathBuf, host: &str) -> Result<()> {
-    let mut plants = plants(false)?;
+    let mut plants = plants(Kind::Ours)?;
     plants.retain(|(_, plant)| plant.small);
     let asked = Asked {
         program,
@@ -191,6 +196,7 @@ fn table(
     let (word, least, of) = match kind {
         Kind::Ours => ("planted", 22, 24),
         Kind::Own => ("own", 26, 28),
+        Kind::Service => ("service", 8, 10),
     };
     println!(
         "{word} {} of {}, clean {} of {}",
@@ -206,14 +212,17 @@ enum Kind {
     Ours,
     /// Containers as users have them.
     Own,
+    /// Servers in such containers, asked from outside.
+    Service,
 }
 
 /// Every plant by name, planted ones first.
-fn plants(is_own: bool) -> Result<Vec<(String, Plant)>> {
-    let mut folder = root().join("fixtures/planted");
-    if is_own {
-        folder.push("own");
-    }
+fn plants(kind: Kind) -> Result<Vec<(String, Plant)>> {
+    let folder = root().join(match kind {
+        Kind::Ours => "fixtures/planted",
+        Kind::Own => "fixtures/planted/own",
+        Kind::Service => "fixtures/planted/service",
+    });
     let mut plants = Vec::new();
     for entry in fs::read_dir(&folder).with_context(|| format!("no {}", folder.display()))? {
         let path = entry?.path();
@@ -306,6 +315,7 @@ fn command(asked: &Asked, plant: &Plant, folder: &Path) -> Command {
     for (flag, value) in [("--metric", &plant.metric), ("--loosen", &plant.loosen)] {
         command.args(value.iter().flat_map(|value| [flag, value]));
     }
+    command.args(&plant.options);
     command.arg("--").args(plant.command.iter().map(filled));
     command
 }
@@ -382,13 +392,15 @@ mod tests {
 
     #[test]
     fn every_plant_can_be_read_and_names_what_it_needs() {
-        let (own, plants) = (plants(true).unwrap(), plants(false).unwrap());
+        let [own, service, plants] =
+            [Kind::Own, Kind::Service, Kind::Ours].map(|kind| plants(kind).unwrap());
+        assert!(service.iter().all(|(_, plant)| !plant.options.is_empty()));
         assert!(plants.iter().any(|(_, plant)| plant.cause.is_some()));
         assert!(plants.iter().any(|(_, plant)| plant.cause.is_none()));
         assert!(plants.iter().any(|(_, plant)| plant.small));
         let n_planted = own.iter().filter(|(_, plant)| plant.cause.is_some());
         assert_eq!((n_planted.count(), own.len()), (22, 29));
-        for (name, plant) in plants.into_iter().chain(own) {
+        for (name, plant) in plants.into_iter().chain(own).chain(service) {
             let is_whole = !plant.command.is_empty() && !plant.what.is_empty();
             assert!(is_whole && seconds_of(&plant.budget).is_some(), "{name}");
         }

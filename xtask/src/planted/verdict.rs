@@ -120,6 +120,7 @@ mod tests {
             under: Vec::new(),
             budget: "1m".into(),
             command: vec!["x".into()],
+            options: Vec::new(),
             files: std::collections::BTreeMap::new(),
             before: None,
             beside: None,

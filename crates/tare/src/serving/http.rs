@@ -2,11 +2,12 @@
 //!
 //! What it cannot see: what a browser would ask for besides.
 
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+
 use serde::{Deserialize, Serialize};
 use tare_model::CommandReport;
 use tare_model::outcome::{Bytes, Exit};
-
-use std::net::SocketAddr;
 
 use super::NoAnswer;
 use super::ask::{Outside, report};
@@ -81,11 +82,10 @@ fn lines(latencies: &[u64], throughput: f64, by_mean: bool) -> String {
         let beyond = sorted.len() * (100 - percent) / 100;
         if beyond as f64 >= BEYOND {
             let value = sorted[sorted.len() - 1 - beyond];
-            text.push_str(&format!("p{percent}_ns {value}\n"));
+            let _ = writeln!(text, "p{percent}_ns {value}");
         }
     }
-    text.push_str(&format!("throughput {throughput:.3}\n"));
-    text
+    text + &format!("throughput {throughput:.3}\n")
 }
 
 /// Asks the server at this address; what a client program would have reported.
@@ -148,7 +148,7 @@ pub(super) fn run(
             let seconds = slice.counted_ns.max(1) as f64 / 1e9;
             let mut text = lines(&latencies, latencies.len() as f64 / seconds, http.by_mean);
             if let Some(answer) = slice.answers.first() {
-                text.push_str(&format!("answer {} {}\n", answer.status, answer.bytes));
+                let _ = writeln!(text, "answer {} {}", answer.status, answer.bytes);
             }
             CommandReport {
                 stdout: Bytes(text.into_bytes()),

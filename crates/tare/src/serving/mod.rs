@@ -16,6 +16,10 @@ use crate::cx::Context;
 use crate::env::{Channel, ChannelError, Instance};
 
 mod ask;
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, unused_imports, reason = "only Linux asks by HTTP itself")
+)]
 mod http;
 mod ready;
 

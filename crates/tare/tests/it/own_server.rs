@@ -33,9 +33,9 @@ fn server_slowed_by_a_variable_is_asked_and_explained() {
     let _turn = turn();
     let before = bench.objects();
     let script = product.file("client.pl", CLIENT);
-    let client = format!("perl {script} {{host}} {{port}} 8");
+    let client = format!("perl {script} {{host}} {{port}} 4");
     let ask = [
-        "why", "--json", "-", "--budget", "60s", "--client", &client, "--port", "8099",
+        "why", "--json", "-", "--budget", "180s", "--client", &client, "--port", "8099",
     ];
     let line = [
         "--",
@@ -67,7 +67,7 @@ fn url_is_asked_by_tare_itself() {
         "--json",
         "-",
         "--budget",
-        "60s",
+        "180s",
         "--url",
         "http://:8098/",
     ];

@@ -45,7 +45,8 @@ pub(super) fn adapted(own: &mut Own, client: &Client) -> Result<Client, Failed> 
             "let clients on this machine use the container's own address, or its name on a network that they share; {}",
             "or switch the engine's `userland-proxy` off"
         );
-        it.price = "the address changes with each start; without the proxy the kernel routes loopback addresses".to_owned();
+        "the address changes with each start; without the proxy the kernel routes loopback addresses"
+            .clone_into(&mut it.price);
     }
     let mut client = client.clone();
     client.port = port;
