@@ -376,7 +376,7 @@ fn tried(asked: &Asked, host: Option<&str>, name: &str, plant: &Plant) -> Result
     let budget = seconds_of(&plant.budget).context("a budget is so many `s` or `m`")?;
     for wrong in careless(&dossier, seconds / budget) {
         verdict.is_right = false;
-        verdict.told.push_str(&format!(", CARELESS: {wrong}"));
+        verdict.told = format!("{}, CARELESS: {wrong}", verdict.told);
     }
     if verdict.is_right {
         fs::remove_dir_all(&folder)?;

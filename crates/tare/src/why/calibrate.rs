@@ -60,6 +60,9 @@ pub fn look(
     let mut paths = paths(&call, settings);
     let base = ask.base();
     let base_call = base.change.changed(call.clone());
+    // Where the working directory is not inside, it is started elsewhere there.
+    let directory = ask.change().directory.or(call.directory.clone());
+    let call = CommandCall { directory, ..call };
     let ((mut host, in_slices), facts, _) =
         at(cx, ask, &base.driver, &base.settings, |instance| {
             let mut tried = Tried::new(cx, ask, instance, limit);
