@@ -14,6 +14,7 @@ mod own;
 
 mod again;
 mod bundle;
+mod checked;
 mod clean;
 mod compare;
 mod compared;

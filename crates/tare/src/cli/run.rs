@@ -14,7 +14,7 @@ use super::home::Place;
 use super::progress::{self, Progress};
 use super::proof::{self, Proof};
 use super::session::{self, Session, host_facts};
-use super::{Exit, Failed, dry_run, output, recount, selfcheck, trusted};
+use super::{Exit, Failed, checked, dry_run, output, recount, trusted};
 use crate::analyze::PrecisionRule;
 use crate::config::{self, Adjustments, given, units};
 use crate::cx::{begun, files};
@@ -404,7 +404,7 @@ impl Run {
             text.push_str(&again.describe(dossier));
         }
         output::text(&text)?;
-        if let Some(line) = selfcheck::last_here(dossier) {
+        if let Some(line) = checked::last_here(dossier) {
             output::tell(&line);
         }
         Ok(())

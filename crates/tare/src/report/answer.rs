@@ -12,7 +12,7 @@ use crate::analyze::checklist::{alarms_allowed, false_alarms};
 
 use super::foreign::{NO_BREAK, harmless};
 use super::groups::{Group, primary};
-use super::number::{percent, scale_for, significant, with_unit};
+use super::number::{scale_for, significant, with_unit};
 use super::words::{self, Names, TooFew};
 
 /// How many differences are named; the others are counted.
@@ -254,11 +254,19 @@ pub(in crate::report) fn trust(dossier: &Dossier) -> String {
 /// How large the false alarms among these are, and of what the largest three.
 fn largest(compared: &[&DossierCell], names: &Names<'_>) -> String {
     let alarms = compared.iter().filter(|cell| cell.verdict.is_difference());
-    let mut alarms: Vec<(f64, &DossierCell)> = alarms
-        .filter_map(|cell| Some((cell.ratio?.point.ln().abs(), *cell)))
+    let mut alarms: Vec<(Span, &DossierCell)> = alarms
+        .filter_map(|cell| Some((cell.ratio?, *cell)))
         .collect();
-    alarms.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-    let most = alarms.first().map_or(0.0, |(size, _)| size.exp_m1());
+    // A start is named last: its size is no percentage.
+    let order =
+        |(ratio, cell): &(Span, &DossierCell)| (words::is_start(cell), -ratio.point.ln().abs());
+    alarms.sort_by(|one, other| {
+        let ((one, size), (other, of_other)) = (order(one), order(other));
+        one.cmp(&other).then(size.total_cmp(&of_other))
+    });
+    let most = alarms.first().map_or_else(String::new, |(ratio, cell)| {
+        changed(cell, ratio, |span| span.point).0
+    });
     let mut told: Vec<String> = alarms
         .iter()
         .take(3)
@@ -267,7 +275,7 @@ fn largest(compared: &[&DossierCell], names: &Names<'_>) -> String {
     if alarms.len() > told.len() {
         told.push("…".to_owned());
     }
-    format!("at most {} ({})", percent(most), told.join(", "))
+    format!("at most {most} ({})", told.join(", "))
 }
 
 /// `a, b and c`.

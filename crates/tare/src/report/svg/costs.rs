@@ -158,10 +158,10 @@ fn draw(
             line += 1.0;
             if let (Some(effect), Some(name)) = (words::effect(cell), called.next()) {
                 text(&mut out, 26.0, y + 4.0, "start", 12.0, &fitted(name));
+                if let Some(ratio) = words::ratio(cell) {
+                    row(&mut out, *group, ratio, (y, frame), &x, axis);
+                }
                 text(&mut out, frame.width - 14.0, y + 4.0, "end", 11.0, &effect);
-            }
-            if let Some(ratio) = words::ratio(cell) {
-                row(&mut out, *group, ratio, (y, frame), &x, axis);
             }
         }
     }
