@@ -141,7 +141,9 @@ pub fn without_output(raw: &RawOutput) -> Option<RawOutput> {
         let Bytes(text) = std::mem::take(text);
         if !text.is_empty() {
             let digest = Sha256::digest(&text);
-            let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+            let sha256 = digest.iter().fold(String::new(), |digits, byte| {
+                digits + &format!("{byte:02x}")
+            });
             let bytes = text.len();
             summed.insert(name, Summed { bytes, sha256 });
         }
