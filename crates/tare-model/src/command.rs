@@ -107,6 +107,9 @@ pub struct CommandCall {
     /// Whether its processes are looked at while it runs ([`Seen`]): costs it a little time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub observe: bool,
+    /// Whether what it prints is stored although nothing is read from it; for those who store.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keep_output: bool,
     /// Files whose pages are dropped from the cache before it is started, and outside of its time; one that is not
     /// there is passed over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

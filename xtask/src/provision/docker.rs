@@ -158,6 +158,16 @@ impl Engine {
         self.own.as_ref().map(|own| own.process.id())
     }
 
+    /// Ends an own engine in order and starts it again over the same state, as an upgrade does.
+    pub fn restart(&mut self, network: Network) -> Result<()> {
+        let Some(own) = &mut self.own else {
+            bail!("this engine was not started here");
+        };
+        own.stop();
+        own.process = launch(&own.folder, network)?;
+        self.wait_until_it_answers()
+    }
+
     /// Kills an own engine without a chance to say anything, as a crash would. Its containers stay until
     /// the value is dropped.
     pub fn kill(&mut self) -> Result<()> {
@@ -179,9 +189,8 @@ impl Drop for Engine {
 }
 
 impl Own {
-    /// Ends the engine, its shims and containers; takes its mounts, network and files away. Goes on after
-    /// every failure: what can be removed is removed.
-    fn end(mut self) {
+    /// Ends the engine in order, or by force where it takes too long.
+    fn stop(&mut self) {
         if matches!(self.process.try_wait(), Ok(None)) {
             let _ = run("kill", &["-TERM", &self.process.id().to_string()]);
             let begin = Instant::now();
@@ -191,6 +200,12 @@ impl Own {
         }
         let _ = self.process.kill();
         let _ = self.process.wait();
+    }
+
+    /// Ends the engine, its shims and containers; takes its mounts, network and files away. Goes on after
+    /// every failure: what can be removed is removed.
+    fn end(mut self) {
+        self.stop();
         end_stragglers(&self.folder);
         for point in mounts_below(&self.folder) {
             let _ = run("umount", &["-l", &point]);

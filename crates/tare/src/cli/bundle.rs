@@ -11,13 +11,14 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 use tare_model::dossier::{DOSSIER_VERSION, Dossier};
-use tare_model::{RunId, Study};
+use tare_model::{Params, RunId, Study};
 
 use super::{Exit, Failed, output, recount};
 use crate::cx::files;
 use crate::cx::sha256;
 use crate::report;
 use crate::store::{Store, StoredRun};
+use crate::workload;
 
 /// The names of what is in it.
 const STORE: &str = "store.db";
@@ -37,7 +38,8 @@ const MOST_BYTES: u64 = 4 << 30;
 
 const ABOUT: &str = "A run of Tare with everything that it rests on.
 
-store.db       raw output of every trial, as it was printed (SQLite)
+store.db       raw output of every trial (SQLite); what your command printed is in it where a number is read from it,
+               where the trial failed, and where `--keep-output` asked for it
 study.json     the study with its plan's seed
 dossier.json   every number of the report, derived from store.db
 report.html    the report, for a browser
@@ -48,12 +50,28 @@ SHA256SUMS     `sha256sum -c SHA256SUMS` checks the rest
 `tare run --again FILE` measures the same study on another machine and sets the costs beside these.
 ";
 
-/// The archive of a run.
-pub(super) fn of_run(store: &Store, run: &RunId) -> Result<Vec<u8>, Failed> {
+/// An archive, and of how many trials it holds what a command printed though nothing is read from it.
+pub(super) struct Made {
+    pub(super) archive: Vec<u8>,
+    pub(super) n_with_output: usize,
+}
+
+/// The archive of a run; where it is `redacted`, without the output of commands that nothing is read from.
+pub(super) fn of_run(store: &Store, run: &RunId, is_redacted: bool) -> Result<Made, Failed> {
     let stored = store.run_without_records(run)?;
     let runs = recount::belonging(store, run)?;
+    let mut n_with_output = 0;
+    let database = store.extract(&runs, |workload, raw| {
+        // Without its call, which may say that all is kept.
+        let less = workload::find(workload)?.stored(&Params::new(), raw)?;
+        if is_redacted {
+            return Some(less);
+        }
+        n_with_output += 1;
+        None
+    })?;
     let mut entries = derived(&stored, &runs, &recount::dossier(store, run)?);
-    entries.insert(3, (STORE, store.extract(&runs)?));
+    entries.insert(3, (STORE, database));
     let lines = entries.iter();
     let lines: Vec<String> = lines
         .map(|(name, bytes)| format!("{}  {name}", sha256(bytes)))
@@ -71,7 +89,10 @@ pub(super) fn of_run(store: &Store, run: &RunId) -> Result<Vec<u8>, Failed> {
             .append_data(&mut header, format!("tare-{run}/{name}"), bytes.as_slice())
             .map_err(Failed::from)?;
     }
-    Ok(archive.into_inner()?)
+    Ok(Made {
+        archive: archive.into_inner()?,
+        n_with_output,
+    })
 }
 
 /// All files of an archive that follow from its raw output.

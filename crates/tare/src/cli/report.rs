@@ -30,6 +30,9 @@ pub(crate) struct Report {
     /// Write an archive for `tare replay`: raw output, study, dossier, page, versions, checksums.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["format", "against", "pairs", "output"])]
     bundle: Option<PathBuf>,
+    /// Leave out of the archive what commands printed, where no number is read from it.
+    #[arg(long, requires = "bundle")]
+    redact: bool,
 }
 
 impl std::fmt::Debug for Report {
@@ -54,7 +57,14 @@ impl Report {
         let store = Store::open_to_read(&place.store_file()?)?;
         let run = recount::resolve(&store, &self.run)?;
         if let Some(file) = &self.bundle {
-            files::write_output(file, &bundle::of_run(&store, &run)?)?;
+            let made = bundle::of_run(&store, &run, self.redact)?;
+            files::write_output(file, &made.archive)?;
+            if made.n_with_output > 0 {
+                output::tell(&format!(
+                    "note: {} of its trials hold what your command printed; `--redact` leaves that out",
+                    made.n_with_output
+                ));
+            }
             return Ok(Exit::Done);
         }
         let (dossier, readings) = if self.format.needs_readings {

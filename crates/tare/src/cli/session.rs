@@ -1,6 +1,7 @@
 //! What a command that starts environments holds: the run's name and folder, the agents, the wish to stop.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use tare_model::RunId;
@@ -11,6 +12,7 @@ use super::home::Place;
 use super::{Exit, Failed, output};
 use crate::cx::begun;
 use crate::cx::files::FileError;
+use crate::cx::measuring::{self, Measuring};
 use crate::cx::observer::Silent;
 use crate::cx::owner::{self, Owner, OwnerError};
 use crate::cx::{AgentError, Agents, Cancel, Clock, Context, Observer, SystemClock, SystemExec};
@@ -29,6 +31,8 @@ pub(super) struct Session {
     earlier: Vec<Owner>,
     /// The driver with which something is started that stands beside the arms.
     beside: Option<&'static str>,
+    /// Says to others that this command measures; set by its first run.
+    measuring: OnceLock<Option<Measuring>>,
 }
 
 impl From<OwnerError> for Failed {
@@ -77,6 +81,7 @@ impl Session {
             store,
             earlier: Vec::new(),
             beside: None,
+            measuring: OnceLock::new(),
         })
     }
 
@@ -105,8 +110,13 @@ impl Session {
         Ok(())
     }
 
-    /// Notes that the run that is about to begin is this user's own, so that it can be gone on with.
+    /// Notes that the run that is about to begin is this user's own, so that it can be gone on with. Warns where another
+    /// Tare measures.
     pub(super) fn note(&self, plan: &Plan) -> Result<(), FileError> {
+        let warned = self.measuring.get().is_some();
+        if self.measuring.get_or_init(measuring::claimed).is_none() && !warned {
+            output::tell(ANOTHER);
+        }
         begun::note(self.owner.state(), self.run(), plan.sha256())
     }
 
@@ -169,6 +179,9 @@ impl Session {
         Ok(first?)
     }
 }
+
+/// Two runs at once are each other's noise.
+const ANOTHER: &str = "note: another Tare measures on this machine at the moment; each is noise in the other's results";
 
 /// What a killed run has done.
 const LEFTOVERS: &str =

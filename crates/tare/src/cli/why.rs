@@ -96,6 +96,9 @@ pub(crate) struct Why {
     /// Print what would be run, how often at most, what it reaches and what it would leave, and run nothing.
     #[arg(long)]
     dry_run: bool,
+    /// Store what the command prints (default: its length and SHA-256, unless it fails or `--metric` reads it).
+    #[arg(long)]
+    keep_output: bool,
     /// Seed for the trial order (default: random; recorded with the run).
     #[arg(long)]
     seed: Option<u64>,
@@ -424,6 +427,7 @@ impl Why {
         let notes = carry::described(found, &carried);
         let mut call = carried.call;
         call.pick = pick;
+        call.keep_output = self.keep_output;
         let ask = Ask {
             command: self.command.clone(),
             driver,

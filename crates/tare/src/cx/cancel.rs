@@ -7,6 +7,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// How often this process was continued after a stop.
+static CONTINUED: AtomicU32 = AtomicU32::new(0);
+
+/// How often this process went on after it was stopped (Ctrl-Z, `SIGSTOP`), since signals are heard.
+pub fn continuations() -> u32 {
+    CONTINUED.load(Ordering::SeqCst)
+}
+
 /// How often somebody asked to stop; many may watch it, and it never goes back.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<AtomicU32>);
@@ -47,6 +55,16 @@ impl Cancel {
             Signals::new()?
         };
         let wish = self.clone();
+        #[cfg(unix)]
+        {
+            let _inside = runtime.enter();
+            let mut continued = tokio::signal::unix::signal(CONTINUE)?;
+            runtime.spawn(async move {
+                while continued.recv().await.is_some() {
+                    CONTINUED.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
         super::aside(move || {
             runtime.block_on(async {
                 while signals.next().await {
@@ -58,6 +76,12 @@ impl Cancel {
         })
     }
 }
+
+/// `SIGCONT`, which a process gets that goes on after a stop.
+#[cfg(target_os = "linux")]
+const CONTINUE: tokio::signal::unix::SignalKind = tokio::signal::unix::SignalKind::from_raw(18);
+#[cfg(all(unix, not(target_os = "linux")))]
+const CONTINUE: tokio::signal::unix::SignalKind = tokio::signal::unix::SignalKind::from_raw(19);
 
 /// Ends this process as a shell expects it of one that Ctrl-C ended.
 #[allow(

@@ -17,6 +17,10 @@ pub trait Clock: Sync {
     fn slept_ns(&self) -> u64 {
         0
     }
+    /// How often this process went on after it was stopped. Always the same where it cannot be told.
+    fn continuations(&self) -> u32 {
+        0
+    }
 }
 
 /// The machine's own clocks.
@@ -47,6 +51,10 @@ impl Clock for SystemClock {
 
     fn sleep(&self, duration: Duration) {
         std::thread::sleep(duration);
+    }
+
+    fn continuations(&self) -> u32 {
+        super::cancel::continuations()
     }
 
     #[cfg(target_os = "linux")]

@@ -24,7 +24,8 @@ mod unpacked;
 
 pub use devices::is_disk;
 pub use own::{
-    NotOwn, check_folder, create_folder, let_read, let_through, open_anybodys, open_file, own_uid,
+    NotOwn, check_folder, create_folder, let_nobody_through, let_read, let_through, open_anybodys,
+    open_file, own_uid,
 };
 pub use plain::{head, length, read_plain};
 pub use taken::taken_bytes;

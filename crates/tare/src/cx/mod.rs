@@ -23,6 +23,7 @@ pub mod holders;
 #[cfg(target_os = "linux")]
 pub mod listeners;
 pub mod loopback;
+pub mod measuring;
 pub mod observer;
 pub mod owner;
 #[cfg(unix)]

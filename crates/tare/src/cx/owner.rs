@@ -116,7 +116,14 @@ impl Owner {
         let _all = lock_all(&state)?;
         // Windows does not remove a file that is open; the lock of all keeps others away meanwhile.
         drop(lock);
-        files::remove_folder_keeping(&folder, Some(LOCK))
+        files::remove_folder_keeping(&folder, Some(LOCK))?;
+        let runs = state.join("runs");
+        // The last run closes the way that one of them may have opened to another user.
+        if files::names(&runs)?.iter().all(|name| name == ".lock") {
+            files::let_nobody_through(&runs)?;
+            files::let_nobody_through(&state)?;
+        }
+        Ok(())
     }
 }
 

@@ -39,6 +39,8 @@ pub(super) struct Session<'a> {
     pub(super) testbed: Testbed<'a>,
     /// What each workload executes.
     pub(super) recipes: Vec<Recipe>,
+    /// What each workload is.
+    pub(super) workloads: Vec<&'static dyn Workload>,
     /// The programs that each workload runs.
     pub(super) programs: Vec<Vec<String>>,
     /// What the agent of each arm found out when it was last started.
@@ -151,6 +153,7 @@ impl<'a> Session<'a> {
         let started_ns = cx.clock.now_ns();
         let study = plan.study();
         let recipes = recipes(study, registry)?;
+        let ids = study.workloads.iter().map(|spec| spec.id.as_str());
         let dispatcher = Dispatcher::new(cx, study);
         let needs = needs(study, &recipes, dispatcher.is_cold);
         let tools = tools(study, registry);
@@ -171,6 +174,7 @@ impl<'a> Session<'a> {
                 &questions(all),
             )?,
             recipes,
+            workloads: ids.filter_map(registry.workload).collect(),
             programs: tools
                 .into_iter()
                 .map(|tools| tools.into_iter().map(|tool| tool.program).collect())
@@ -478,6 +482,7 @@ impl<'a> Session<'a> {
             charged: charges::since(&before, &charges::read(&charged)),
         };
         awake.or_void(self.cx.clock, std::slice::from_mut(&mut record));
+        self.spare(&mut record);
         self.store.append(&record)?;
         self.precision.add(&record);
         // Of several instances, one that failed leaves the others' output and the trial without a value.

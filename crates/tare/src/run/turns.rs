@@ -27,6 +27,17 @@ use crate::store::{Remark, TrialRecord};
 const COLD: &str = "drops the command's files from the page cache before each run";
 
 impl Session<'_> {
+    /// Leaves out of a trial what its workload does not want stored.
+    pub(super) fn spare(&self, record: &mut TrialRecord) {
+        let index = record.trial.workload_index as usize;
+        let params = &self.study().workloads[index].params;
+        if let Outcome::Completed(raw) = &mut record.outcome
+            && let Some(less) = self.workloads[index].stored(params, raw)
+        {
+            *raw = less;
+        }
+    }
+
     /// Makes the page by which workers pass the turn, before the arms that show it are started.
     pub(super) fn make_a_page(&mut self) -> Result<(), Break> {
         if !self.study().alternate || self.dispatcher.is_cold {
@@ -185,6 +196,7 @@ impl Session<'_> {
             });
         }
         awake.or_void(self.cx.clock, &mut records);
+        records.iter_mut().for_each(|record| self.spare(record));
         self.store.append_all(&records)?;
         let slot_ns = self.cx.clock.now_ns().saturating_sub(begun_ns) / trials.len() as u64;
         for (place, record) in records.iter().enumerate() {

@@ -8,7 +8,8 @@ use std::path::Path;
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, MAIN_DB, params_from_iter};
-use tare_model::RunId;
+use tare_model::outcome::Bytes;
+use tare_model::{CellKey, RawOutput, RunId};
 
 use super::{SetUp, Store, StoreError, classify, empty};
 
@@ -17,13 +18,21 @@ pub(super) const OF_A_RUN: &[&str] = &tare_model::rows! {
     "session", "session_end", "arm", "launch", "trial", "workload_end", "remark",
 };
 
+/// What is to be copied in place of a trial's output, of this workload.
+type Changed<'a> = dyn FnMut(&str, &RawOutput) -> Option<RawOutput> + 'a;
+
 impl Store {
-    /// A store that holds these runs alone, as the bytes of its file.
-    pub fn extract(&self, runs: &[RunId]) -> Result<Vec<u8>, StoreError> {
+    /// A store that holds these runs alone, as the bytes of its file. `changed` sees each trial's workload and output,
+    /// and may give another output in its place.
+    pub fn extract(
+        &self,
+        runs: &[RunId],
+        mut changed: impl FnMut(&str, &RawOutput) -> Option<RawOutput>,
+    ) -> Result<Vec<u8>, StoreError> {
         let mut target = empty().map_err(|error| error.at(&self.path))?;
         for run in runs {
             let number = self.number(run)?;
-            copied(&self.connection, &target, number)
+            copied(&self.connection, &target, number, &mut changed)
                 .map_err(|error| classify(&self.path, "copy", &error))?;
         }
         let bytes = target
@@ -44,10 +53,44 @@ impl Store {
     }
 }
 
-fn copied(source: &Connection, target: &Connection, number: i64) -> rusqlite::Result<()> {
-    rows(source, target, "run", "number", number)?;
+/// Changes the output in a row of a trial; before it is written, because a file keeps what was overwritten in it.
+fn change(names: &[String], values: &mut [Value], changed: &mut Changed<'_>) {
+    let at = |name: &str| names.iter().position(|known| known == name);
+    let text = |name: &str| match &values[at(name)?] {
+        Value::Text(text) => Some(text.clone()),
+        _ => None,
+    };
+    let blob = |name: &str| match &values[at(name)?] {
+        Value::Blob(bytes) => Some(Bytes(bytes.clone())),
+        _ => None,
+    };
+    let mut less = || {
+        let cell: CellKey = serde_json::from_str(&text("cell")?).ok()?;
+        let raw = RawOutput {
+            format: text("format")?,
+            stdout: blob("stdout")?,
+            stderr: blob("stderr")?,
+            exit: serde_json::from_str(&text("exit")?).ok()?,
+        };
+        changed(cell.workload.as_str(), &raw)
+    };
+    let Some(less) = less() else { return };
+    for (name, Bytes(bytes)) in [("stdout", less.stdout), ("stderr", less.stderr)] {
+        if let Some(at) = at(name) {
+            values[at] = Value::Blob(bytes);
+        }
+    }
+}
+
+fn copied(
+    source: &Connection,
+    target: &Connection,
+    number: i64,
+    changed: &mut Changed<'_>,
+) -> rusqlite::Result<()> {
+    rows(source, target, "run", "number", number, changed)?;
     for table in OF_A_RUN {
-        rows(source, target, table, "run", number)?;
+        rows(source, target, table, "run", number, changed)?;
     }
     Ok(())
 }
@@ -59,6 +102,7 @@ fn rows(
     table: &str,
     column: &str,
     number: i64,
+    changed: &mut Changed<'_>,
 ) -> rusqlite::Result<()> {
     let mut select = source.prepare(&format!("SELECT * FROM {table} WHERE {column} = ?1"))?;
     let names: Vec<String> = select.column_names().map(str::to_owned).collect();
@@ -70,9 +114,12 @@ fn rows(
     ))?;
     let mut found = select.query([number])?;
     while let Some(row) = found.next()? {
-        let values: Vec<Value> = (0..names.len())
+        let mut values: Vec<Value> = (0..names.len())
             .map(|place| row.get(place))
             .collect::<rusqlite::Result<_>>()?;
+        if table == "trial" {
+            change(&names, &mut values, changed);
+        }
         insert.execute(params_from_iter(values))?;
     }
     Ok(())

@@ -2,7 +2,7 @@
 //!
 //! A file of its own beside the store, held by `File::try_lock`; the file stays, only the lock goes. Two
 //! runs at once would be each other's noise, so this guards the measurement and not only the data.
-//! What it cannot see: a run into another store on the same machine.
+//! A run into another store on the same machine is only warned of (`cx::measuring`).
 
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};

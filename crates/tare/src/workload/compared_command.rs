@@ -66,6 +66,10 @@ impl Workload for ComparedCommand {
         user_command::UserCommand.recipe(params, path)
     }
 
+    fn stored(&self, params: &Params, raw: &RawOutput) -> Option<RawOutput> {
+        user_command::UserCommand.stored(params, raw)
+    }
+
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
         let report = command_output::report(raw)?;
         let mut samples = Vec::new();

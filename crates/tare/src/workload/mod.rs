@@ -343,6 +343,10 @@ pub trait Workload: Sync {
     fn cut_off(&self, _params: &Params, _limit_ns: u64) -> Option<(Vec<Sample>, Remark)> {
         None
     }
+    /// What of a trial's output is stored, where that is less than all of it: what decodes to the same.
+    fn stored(&self, _params: &Params, _raw: &RawOutput) -> Option<RawOutput> {
+        None
+    }
     /// Reads what a trial left.
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError>;
     /// How the trial went from beginning to end, where the program tells it step by step.

@@ -6,16 +6,20 @@
 //! What it cannot see: whether the command did its work; only its exit status tells.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 use regex::Regex;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
 use tare_model::command::Pick;
 use tare_model::counter;
+use tare_model::outcome::{Bytes, Exit};
 use tare_model::{
     CommandCall, CommandReport, MetricSpec, Params, Path, RawOutput, Recipe, Sample, metrics,
 };
 
 use super::declared::declared;
-use super::{DecodeError, ParamError, Remark, Workload, command_output, sanity};
+use super::{DecodeError, ParamError, Remark, Workload, command_output, probe_output, sanity};
 
 /// The parameter that holds the call.
 pub const CALL: &str = "call";
@@ -112,6 +116,49 @@ fn number(report: &CommandReport, pick: &Pick) -> Result<f64, DecodeError> {
     }
 }
 
+/// What is stored in place of a text that nothing is read from.
+#[derive(Serialize)]
+struct Summed {
+    bytes: usize,
+    sha256: String,
+}
+
+/// The raw output without the texts that the command printed: their lengths and SHA-256 stand in their place. `None`
+/// where they are needed, because a number is picked from them or the command failed, and where there are none.
+pub fn without_output(raw: &RawOutput) -> Option<RawOutput> {
+    let mut report = probe_output::report(raw).ok()?;
+    let command = report.command.as_mut()?;
+    let is_success =
+        matches!(command.exit, Exit::Code(code) if code == 0 || command.tolerated.contains(&code));
+    if !is_success || command.pick.is_some() {
+        return None;
+    }
+    let mut summed = BTreeMap::new();
+    for (name, text) in [
+        ("stdout", &mut command.stdout),
+        ("stderr", &mut command.stderr),
+    ] {
+        let Bytes(text) = std::mem::take(text);
+        if !text.is_empty() {
+            let digest = Sha256::digest(&text);
+            let sha256 = digest.iter().fold(String::new(), |digits, byte| {
+                digits + &format!("{byte:02x}")
+            });
+            let bytes = text.len();
+            summed.insert(name, Summed { bytes, sha256 });
+        }
+    }
+    if summed.is_empty() {
+        return None;
+    }
+    let mut report = serde_json::to_value(&report).ok()?;
+    report["command"]["not_kept"] = serde_json::to_value(summed).ok()?;
+    Some(RawOutput {
+        stdout: Bytes(serde_json::to_vec(&report).ok()?),
+        ..raw.clone()
+    })
+}
+
 impl Workload for UserCommand {
     declared! {
         "user-command": "a command of the user's: its wall time, processor time, or a number that it prints";
@@ -153,6 +200,11 @@ impl Workload for UserCommand {
             limit_ns as f64 / 1e9
         );
         Some((vec![sample], Remark::new(sanity::CUT_OFF, detail)))
+    }
+
+    fn stored(&self, params: &Params, raw: &RawOutput) -> Option<RawOutput> {
+        let keeps = CommandCall::from_args(params).is_ok_and(|call| call.keep_output);
+        if keeps { None } else { without_output(raw) }
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
@@ -214,6 +266,40 @@ mod tests {
             .unwrap();
         assert_eq!(picked[2].metric.as_str(), RATE);
         assert_eq!(picked[2].observations, [1250.0]);
+    }
+
+    #[test]
+    fn output_that_nothing_reads_is_not_stored() {
+        let params = |keep: bool| {
+            let call = CommandCall {
+                keep_output: keep,
+                ..CommandCall::new("true", [""; 0])
+            };
+            Params::new().with(CALL, serde_json::to_string(&call).unwrap())
+        };
+        let printed = with_pick("password=s3cr3t-9f\n", None);
+        assert_eq!(UserCommand.stored(&params(true), &printed), None);
+        let stored = UserCommand.stored(&params(false), &printed).unwrap();
+        let text = String::from_utf8(stored.stdout.0.clone()).unwrap();
+        assert!(!text.contains("s3cr3t"), "{text}");
+        assert!(
+            text.contains(
+                "\"sha256\":\"1774645412a2f6f7e6080769dc7a16c54f9ba45b99460026d161f2f6aefc2aae\""
+            ),
+            "{text}"
+        );
+        assert!(text.contains("\"bytes\":19"), "{text}");
+        // The same numbers, and nothing more to leave out.
+        assert_eq!(UserCommand.decode(&stored), UserCommand.decode(&printed));
+        assert_eq!(UserCommand.stored(&params(false), &stored), None);
+    }
+
+    #[test]
+    fn output_that_is_read_or_tells_of_a_failure_is_stored() {
+        let picked = with_pick("5 op/s", Some(pick("([0-9]+) op/s", true)));
+        assert_eq!(without_output(&picked), None);
+        assert_eq!(without_output(&raw(3, b"", b"no such table\n")), None);
+        assert_eq!(without_output(&raw(0, b"", b"")), None);
     }
 
     #[test]

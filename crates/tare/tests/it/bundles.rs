@@ -55,6 +55,45 @@ fn a_bundle_is_replayed_elsewhere_bit_for_bit_and_a_changed_one_is_refused() {
     elsewhere.run(["replay", "absent.tar"]).expect(2);
 }
 
+#[test]
+fn output_of_a_command_is_kept_only_where_it_is_asked_for() {
+    let product = Product::new();
+    let secret = "s3cr3t-9f";
+    let file = product.file("secret", secret);
+    let study = |flag: &str| {
+        let head =
+            "id = \"printing\"\n[design]\nblocks_min = 1\nblocks_max = 1\n[[arm]]\nid = \"host\"\n";
+        let call = format!("{{\"argv\":[\"cat\",\"{file}\"]{flag}}}");
+        format!("{head}[[workload]]\nid = \"user-command\"\n[workload.params]\ncall = '{call}'\n")
+    };
+    let has = |bytes: &[u8]| find(bytes, secret.as_bytes()).is_some();
+    let bundled = |more: &[&str]| {
+        let begin = ["report", "latest", "--bundle", "run.tar"];
+        let ended = product.run([&begin[..], more].concat()).expect(0);
+        (
+            std::fs::read(product.folder().join("run.tar")).unwrap(),
+            ended,
+        )
+    };
+    product.file("study.toml", study(""));
+    product.run(["run", "study.toml"]).expect(0);
+    let (bundle, ended) = bundled(&[]);
+    assert!(
+        !has(&bundle) && !ended.stderr.contains("--redact"),
+        "{ended}"
+    );
+
+    product.file("study.toml", study(",\"keep_output\":true"));
+    product.run(["run", "study.toml"]).expect(0);
+    let (bundle, ended) = bundled(&[]);
+    assert!(has(&bundle), "it was to be kept");
+    ended.complains("2 of its trials hold what your command printed; `--redact`");
+    let (bundle, ended) = bundled(&["--redact"]);
+    assert!(!has(&bundle) && !ended.stderr.contains("note:"), "{ended}");
+    let replayed = product.run(["replay", "run.tar"]).expect(0);
+    assert!(replayed.stdout.contains("bit for bit"), "{replayed}");
+}
+
 /// The archive with other bytes of the same length instead of these in one of its files, and with the checksum of that.
 fn forged(archive: &[u8], name: &str, old: &str, new: &str) -> Vec<u8> {
     let (old, new) = (old.as_bytes(), new.as_bytes());

@@ -201,33 +201,25 @@ fn every_storage_is_of_its_kind_and_open_to_an_ordinary_user() {
         ("layer", &["overlay"][..]),
         ("volume", &["ext4", "xfs", "btrfs"]),
         ("bind", &["ext4", "xfs", "btrfs", "tmpfs"]),
-        ("served", &["fuse.bindfs", "fuse"]),
         ("tmpfs", &["tmpfs"]),
     ] {
-        if storage == "served" && !can_serve(&world) {
-            continue;
-        }
-        let settings = Params::new()
-            .with("storage", storage)
-            .with("user", "65534:65534");
-        with_instance(&world, &settings, StartMode::Resident, |instance| {
-            let facts = inner_facts(instance);
-            let kind = facts
-                .get("mount./tare-work.fstype")
-                .map_or("", String::as_str);
-            assert!(kinds.contains(&kind), "{storage}: {facts:?}");
-            assert_eq!(
-                facts.get("uid").map(String::as_str),
-                Some("65534"),
-                "{facts:?}"
-            );
-            assert_eq!(
-                mode_inside(&world, "/tare-work") & 0o777,
-                0o777,
-                "{storage}"
-            );
-        });
+        assert_open(&world, storage, kinds);
     }
+}
+
+/// The storage is of one of these kinds, and an ordinary user may write to it.
+pub(crate) fn assert_open(world: &World, storage: &str, kinds: &[&str]) {
+    let settings = Params::new()
+        .with("storage", storage)
+        .with("user", "65534:65534");
+    with_instance(world, &settings, StartMode::Resident, |instance| {
+        let facts = inner_facts(instance);
+        let fact = |name: &str| facts.get(name).map_or("", String::as_str);
+        let kind = fact("mount./tare-work.fstype");
+        assert!(kinds.contains(&kind), "{storage}: {facts:?}");
+        assert_eq!(fact("uid"), "65534", "{facts:?}");
+        assert_eq!(mode_inside(world, "/tare-work") & 0o777, 0o777, "{storage}");
+    });
 }
 
 /// Whether the engine can be shown a folder that a program serves here; says so if not.

@@ -338,6 +338,7 @@ fn a_served_folder_is_unmounted_with_its_instance_and_by_the_sweep() {
     if !crate::docker::can_serve(&world) {
         return;
     }
+    crate::docker::assert_open(&world, "served", &["fuse.bindfs", "fuse"]);
     let mounts = || {
         let list = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
         let folder = world.folder.path().to_str().unwrap();

@@ -1,11 +1,12 @@
 //! A machine that has no more of something, programs that fill their limits, and clean-up in the middle of it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::product::{Product, agent, has_container, is_root, with_own_mounts, words};
+use crate::product::{Product, agent, has_container, has_docker, is_root, with_own_mounts, words};
 use crate::world::{labelled, skip, wait_until};
 
 /// A study whose only environment is the built-in container with these settings, in which a shell does this once.
@@ -121,8 +122,8 @@ fn a_program_that_becomes_roots_inside_is_out_of_everybodys_reach_outside() {
     product.assert_nothing_left();
 }
 
-#[test]
-fn what_fills_its_limit_of_processes_ends_with_its_launcher() {
+/// Runs a script in a container of 64 processes, kills its launcher once so many of them are there, and has nothing left.
+fn fill_and_kill(settings: &str, script: &str, is_full: fn(&BTreeMap<u32, String>) -> bool) {
     if !is_root() || !has_container() {
         return skip(
             "root",
@@ -130,32 +131,23 @@ fn what_fills_its_limit_of_processes_ends_with_its_launcher() {
         );
     }
     let product = Product::new();
-    // More than it may have, and no more than a machine bears where it may.
-    let script =
-        "(i=0; while [ $i -lt 200 ]; do sleep 600 & i=$((i+1)); done) 2>/dev/null; exec sleep 601";
-    let study = product.file("study.toml", in_a_container("pids = 64", script));
+    let settings = format!("pids = 64\n{settings}");
+    let study = product.file("study.toml", in_a_container(&settings, script));
     let mut started = Product::start(product.command(["run", &study]));
-    let is_full = |run: &str| {
-        let all = labelled(run);
-        let n_asleep = all
-            .iter()
-            .filter(|(_, it)| it.contains("sleep 600"))
-            .count();
-        (n_asleep >= 30 && all.iter().any(|(_, it)| it.contains("sleep 601"))).then_some(n_asleep)
-    };
     let mut filled = None;
     wait_until("the limit is reached", || {
         assert!(started.is_running());
-        filled = product
-            .runs()
-            .iter()
-            .find_map(|run| Some((run.clone(), is_full(run)?)));
+        let runs = product.runs().into_iter();
+        let mut all = runs.map(|run| (labelled(&run), run));
+        filled = all.find(|(processes, _)| is_full(processes));
         filled.is_some()
     });
-    let (run, n_asleep) = filled.unwrap();
-    assert!(n_asleep < 64, "{n_asleep}");
+    let (processes, run) = filled.unwrap();
+    let is_inside = |command: &&String| command.contains("sleep 600") || command.contains("fork");
+    let n_inside = processes.values().filter(is_inside).count();
+    assert!(n_inside <= 64, "{n_inside}");
     let is_launcher = |command: &str| command.contains(" launch");
-    let launchers = labelled(&run).into_iter().filter(|(_, it)| is_launcher(it));
+    let launchers = processes.into_iter().filter(|(_, it)| is_launcher(it));
     let launchers: Vec<String> = launchers.map(|(pid, _)| pid.to_string()).collect();
     assert!(!launchers.is_empty(), "{:?}", labelled(&run));
     let killed = Command::new("kill").arg("-9").args(&launchers).status();
@@ -165,6 +157,89 @@ fn what_fills_its_limit_of_processes_ends_with_its_launcher() {
     wait_until("nothing of it is there", || labelled(&run).is_empty());
     product.run(["clean"]).expect(0);
     product.assert_nothing_left();
+}
+
+#[test]
+fn what_fills_its_limit_of_processes_ends_with_its_launcher() {
+    // More than it may have, and no more than a machine bears where it may.
+    let script =
+        "(i=0; while [ $i -lt 200 ]; do sleep 600 & i=$((i+1)); done) 2>/dev/null; exec sleep 601";
+    fill_and_kill("", script, |processes| {
+        let asleep = processes.values().filter(|it| it.contains("sleep 600"));
+        asleep.count() >= 30 && processes.values().any(|it| it.contains("sleep 601"))
+    });
+}
+
+#[test]
+fn bomb_that_forks_again_ends_with_its_launcher() {
+    // Each of them forks for ever; a fork that is refused is tried again.
+    let script = "exec perl -e \"fork while 1\"";
+    fill_and_kill("cpus = 0.5", script, |processes| {
+        processes.values().filter(|it| it.contains("fork")).count() >= 30
+    });
+}
+
+#[test]
+fn tare_stopped_in_a_trial_voids_that_trial() {
+    let product = Product::new();
+    let go = product.folder().join("go");
+    // After the stop it goes on for a while, as work does.
+    let script = format!(
+        "until [ -e {} ]; do sleep 0.05; done; sleep 1",
+        go.display()
+    );
+    let study = in_a_container("", &script).replace("\"container\"", "\"host\"");
+    let study = study.replace("[arm.settings]", "");
+    // Otherwise it is run once before, to see how it can be cut.
+    product.file(
+        "study.toml",
+        study.replace("[design]", "[design]\nalternate = false"),
+    );
+    let mut started = Product::start(product.command(["run", "study.toml", "--json", "-"]));
+    wait_until("a trial is on its way", || {
+        assert!(started.is_running());
+        let runs = product.runs().into_iter();
+        let mut all = runs.flat_map(|run| labelled(&run).into_values());
+        all.any(|command| command.contains("sleep 0.05"))
+    });
+    started.signal("STOP", false);
+    let stat = format!("/proc/{}/stat", started.child.id());
+    wait_until("it is stopped", || {
+        let text = fs::read_to_string(&stat).unwrap();
+        text.rsplit_once(") ").unwrap().1.starts_with('T')
+    });
+    started.signal("CONT", false);
+    fs::write(&go, "").unwrap();
+    let dossier = started.wait().json();
+    let kinds = product.stored("SELECT kind FROM trial ORDER BY sequence");
+    assert_eq!(kinds, ["failed", "completed"]);
+    let reason = dossier["failures"][0]["reason"].as_str().unwrap();
+    assert!(reason.contains("stopped and continued"), "{reason}");
+    product.assert_nothing_left();
+}
+
+#[test]
+fn two_homes_on_one_engine_leave_each_other_alone() {
+    if !has_docker() {
+        return skip("docker", "no Docker engine answers");
+    }
+    let [one, other] = [Product::new(), Product::new()];
+    let run = words("run --env docker --workload getppid --blocks 3");
+    let mut started = Product::start(one.command(run));
+    one.wait_for_trials(&mut started, 1);
+    // A second store on the same machine: warned of, and not kept from it.
+    let ended = other
+        .run(words("run --env docker --workload getppid --blocks 1"))
+        .expect(0);
+    if started.is_running() {
+        ended.complains("another Tare measures");
+    }
+    other.run(["clean"]).expect(0);
+    started.wait().expect(0);
+    assert_eq!(one.stored("SELECT DISTINCT kind FROM trial"), ["completed"]);
+    for product in [one, other] {
+        product.assert_nothing_left();
+    }
 }
 
 #[test]

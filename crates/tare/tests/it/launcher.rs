@@ -17,6 +17,8 @@ use tare_model::launch::{
 
 use crate::world::{Snapshot, World, labelled, skip, turn, turn_where, wait_until};
 
+mod refused_calls;
+
 /// Whether this is root; says why not.
 pub(crate) fn is_root() -> bool {
     let is_root = std::fs::metadata("/proc/self").unwrap().uid() == 0;

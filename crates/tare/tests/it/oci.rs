@@ -126,6 +126,8 @@ fn runsc_keeps_the_contract_of_drivers() {
         let flags = "--TESTONLY-unsafe-nonroot --network=none --ignore-cgroups";
         contract(&Oci, &with(&runtime).with("runtime_args", flags));
         assert_eq!(system_mounts(), before, "the host's mounts");
+        let _turn = turn();
+        faults::assert_limits_of_runsc_are_refused(&World::new("nolimits"), &runtime);
     } else {
         note_skipped_contract("runsc");
     }

@@ -194,7 +194,7 @@ fn a_file_in_memory_is_labelled_as_the_page_caches_and_its_queue_as_none() {
 }
 
 #[test]
-fn iozone_is_measured_wherever_it_runs() {
+fn iozone_is_measured_and_labelled_as_cached_and_short() {
     if !has("iozone") {
         return;
     }
@@ -208,20 +208,8 @@ fn iozone_is_measured_wherever_it_runs() {
     for cell in cells(&dossier, "disk.iozone-write.throughput") {
         assert!(flag(cell, "page-cache").is_some(), "{cell:#}");
     }
-}
-
-#[test]
-fn iozone_on_a_file_of_64_kib_is_labelled_as_the_page_cache_and_as_short_against_its_clock() {
-    if !has("iozone") {
-        return;
-    }
-    let (dossier, shown) = run_and_show(
-        &environments(),
-        &workload(
-            "iozone",
-            "size = \"64k\", record = \"64k\", direct = 0, fsync = 0",
-        ),
-    );
+    let params = "size = \"64k\", record = \"64k\", direct = 0, fsync = 0";
+    let (dossier, shown) = run_and_show(&arms, &workload("iozone", params));
     for cell in cells(&dossier, "disk.iozone-reread.throughput") {
         let cached = flag(cell, "page-cache").unwrap();
         assert!(cached.contains("the device saw 0"), "{cached}");

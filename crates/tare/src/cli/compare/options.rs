@@ -128,6 +128,9 @@ pub(crate) struct Options {
     /// Write a JUnit report.
     #[arg(long, value_name = "FILE")]
     pub(super) junit: Option<PathBuf>,
+    /// Store what the commands print (default: length and SHA-256, unless they fail or `--metric` reads it).
+    #[arg(long)]
+    pub(super) keep_output: bool,
     /// Write a SARIF log.
     #[arg(long, value_name = "FILE")]
     pub(super) sarif: Option<PathBuf>,

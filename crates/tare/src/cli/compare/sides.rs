@@ -177,6 +177,7 @@ fn carried(
     let shows = is_host || driver.settings().iter().any(|spec| spec.name == "binds");
     let mut call = carried.call;
     call.pick = options.pick()?;
+    call.keep_output = options.keep_output;
     if options.ignore_failure {
         call.tolerated = (1..=255).collect();
     }

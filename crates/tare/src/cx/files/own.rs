@@ -124,6 +124,16 @@ pub fn let_through(path: &Path) -> Result<(), FileError> {
     set_mode(path, 0o711, "open the way through")
 }
 
+/// Closes a folder again that [`let_through`] has opened; any other stays as it is.
+pub fn let_nobody_through(path: &Path) -> Result<(), FileError> {
+    let found = std::fs::symlink_metadata(path).map_err(error("look at", path))?;
+    let is_open = found.is_dir() && found.permissions().mode() & 0o777 == 0o711;
+    if !is_open || found.uid() != own_uid() {
+        return Ok(());
+    }
+    set_mode(path, 0o700, "close")
+}
+
 /// Lets everybody read a file that lies in a folder of this user's.
 pub fn let_read(path: &Path) -> Result<(), FileError> {
     set_mode(path, 0o644, "let others read")

@@ -56,6 +56,24 @@ fn the_owner_removes_its_folder_with_all_that_is_in_it() {
     assert!(!folder.exists());
 }
 
+#[cfg(unix)]
+#[test]
+fn last_run_closes_the_way_through_again() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let [one, other] = ["a", "b"].map(|name| Owner::acquire(&state, &run(name)).unwrap());
+    let runs = state.join("runs");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let_through(one.folder()).unwrap();
+    assert_eq!([mode(&state), mode(&runs)], [0o711; 2]);
+    one.remove().unwrap();
+    // The other run may need it still.
+    assert_eq!([mode(&state), mode(&runs)], [0o711; 2]);
+    other.remove().unwrap();
+    assert_eq!([mode(&state), mode(&runs)], [0o700; 2]);
+}
+
 #[test]
 fn whoever_looks_makes_nothing() {
     let state = tempfile::tempdir().unwrap();

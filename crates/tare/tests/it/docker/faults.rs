@@ -16,7 +16,7 @@ use tare::env::{Availability, ChannelError, Driver, StartMode};
 use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{Params, RunId};
 
-use crate::product::is_root;
+use crate::product::{Product, is_root};
 
 use super::private_engine::{Engine, Network};
 use super::{LIMIT, ask, environment, foreign_agent, hello, null_trial, why_absent, world};
@@ -277,4 +277,49 @@ fn an_engine_that_freezes_or_dies_is_an_error_in_bounded_time() {
     assert!(driver.sweep(&world.cx(), run).is_err());
     let (why, _) = why_absent(&driver, &world);
     assert!(why.contains("not running"), "{why}");
+}
+
+#[test]
+fn engine_restarted_in_mid_run_is_told_and_nothing_stays() {
+    let world = needed!(world("restarted"));
+    let mut engine = needed!(engine(&world));
+    let product = Product::new();
+    let with_engine = |arguments: &[&str]| {
+        let mut command = product.command(arguments);
+        command.env("DOCKER_HOST", engine.host());
+        command
+    };
+    let work = ["--workload", "getppid", "--blocks", "40", "--json", "-"];
+    let run = [&["run", "--env", "docker:network=none"], &work[..]].concat();
+    let mut started = Product::start(with_engine(&run));
+    let clean = with_engine(&["clean"]);
+    let host = engine.host().to_owned();
+    product.wait_for_trials(&mut started, 6);
+    engine.restart(Network::Private).unwrap();
+    let ended = started.wait();
+    assert!(!ended.stderr.contains("panicked"), "{ended}");
+    assert!(ended.code.is_some(), "{ended}");
+    let kinds = product.stored("SELECT kind FROM trial ORDER BY sequence");
+    assert_eq!(kinds[..6], ["completed"; 6], "{ended}");
+    // The engine stopped its containers: a trial failed, or the arm was given up between two.
+    let is_told = ended.stderr.contains("`docker` was given up");
+    assert!(
+        is_told || kinds.iter().any(|kind| kind != "completed"),
+        "{ended}"
+    );
+    product.finish(clean).expect(0);
+    for list in [
+        &["ps", "-aq"][..],
+        &["volume", "ls", "-q"],
+        &["image", "ls", "-aq"],
+    ] {
+        let output = Command::new("docker")
+            .args(["--host", &host])
+            .args(list)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{list:?}");
+    }
+    product.assert_nothing_left();
 }

@@ -10,7 +10,7 @@ use tare::env::{ChannelError, Driver, EnvError, StartMode};
 use tare_model::Params;
 use tare_model::wire::Request;
 
-use super::{LIMIT, configure, each_runtime, facts, is_available, look, runsc, with};
+use super::{LIMIT, configure, each_runtime, facts, is_available, look, with};
 use crate::contract::a_dropped_instance_is_removed;
 use crate::world::{Snapshot, World, labelled, skip, system_mounts, turn, turn_where, wait_until};
 
@@ -170,13 +170,15 @@ fn limits_that_a_runtime_does_not_set_are_refused() {
         let error = start_error(&world, &settings);
         assert!(error.to_string().contains("cgroup"), "{error}");
     }
-    if let Some(runtime) = runsc(&world) {
-        let settings = with(&runtime)
-            .with("runtime_args", "--ignore-cgroups")
-            .with("memory", "512m");
-        let error = start_error(&world, &settings);
-        assert!(error.to_string().contains("do not hold"), "{error}");
-    }
+}
+
+/// Limits that gVisor is told to pass over.
+pub(super) fn assert_limits_of_runsc_are_refused(world: &World, runtime: &str) {
+    let settings = with(runtime)
+        .with("runtime_args", "--ignore-cgroups")
+        .with("memory", "512m");
+    let error = start_error(world, &settings);
+    assert!(error.to_string().contains("do not hold"), "{error}");
 }
 
 #[test]

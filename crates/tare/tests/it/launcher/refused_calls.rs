@@ -1,0 +1,68 @@
+//! A kernel that refuses the launcher one call after the other.
+
+use std::process::Command;
+
+use tare_model::launch::{LaunchReport, LaunchState, REFUSED_STATUS};
+
+use super::{assert_nothing_stays, launcher, roots, shell};
+use crate::world::{Snapshot, skip};
+
+/// The calls by which a container is made, and which of their occurrences are refused.
+const CALLS: [&str; 7] = [
+    "mount",
+    "clone,clone3",
+    "unshare,setns",
+    "pivot_root",
+    "capset",
+    "prctl",
+    "umount2",
+];
+const NTH: [u32; 3] = [1, 3, 9];
+
+#[test]
+fn refused_call_is_a_reason_and_leaves_nothing() {
+    if Command::new("strace").arg("-V").output().is_err() {
+        return skip("strace", "strace is not installed");
+    }
+    let (_turn, world) = needed!(roots("refused"));
+    let before = Snapshot::take(&world);
+    let mut n_refused = 0;
+    for (call, nth) in CALLS.iter().flat_map(|call| NTH.map(|nth| (call, nth))) {
+        let spec = shell(&world, "exit 0");
+        let inner = launcher(&world, &spec);
+        let mut command = Command::new("strace");
+        command.args(["-f", "-qq", "--output=/dev/null"]);
+        command.args([
+            format!("--trace={call}"),
+            format!("--inject={call}:error=EPERM:when={nth}"),
+        ]);
+        command
+            .arg("--")
+            .arg(inner.get_program())
+            .args(inner.get_args());
+        command.env("TARE_RUN", world.run.as_str());
+        let output = command.output().unwrap();
+        let words = String::from_utf8_lossy(&output.stderr);
+        let told = format!("{call}, {nth}: {}: {words}", output.status);
+        if words.contains("PTRACE") || words.contains("ptrace") {
+            return skip("strace", &format!("nothing can be traced here: {told}"));
+        }
+        assert!(!words.contains("panicked"), "{told}");
+        let report = std::fs::read(&spec.report).ok();
+        let report: Option<LaunchReport> =
+            report.and_then(|text| serde_json::from_slice(&text).ok());
+        match output.status.code() {
+            // That call was not needed, or not made so often.
+            Some(0) => assert_eq!(report.unwrap().state, LaunchState::Ended, "{told}"),
+            Some(REFUSED_STATUS) => {
+                n_refused += 1;
+                let error = report.and_then(|report| report.error);
+                let why = error.map_or(words.to_string(), |error| format!("{error:?}"));
+                assert!(why.contains("not permitted"), "{told}: {why}");
+            }
+            _ => panic!("{told}"),
+        }
+        assert_nothing_stays(&world, &before, &told);
+    }
+    assert!(n_refused >= CALLS.len() / 2, "{n_refused}");
+}
