@@ -55,6 +55,8 @@ pub struct Wish {
     pub empty: PathBuf,
     /// Where it is started, if not in the working directory.
     pub directory: Option<String>,
+    /// Whether the program is the image's alone, and need not be here.
+    pub is_images: bool,
 }
 
 /// A command, ready to be run anywhere.
@@ -90,6 +92,7 @@ pub fn carried(wish: &Wish) -> Result<Carried, Trouble> {
     let program = files::program(name, &path, Path::new(&directory));
     let mut argv = wish.argv.clone();
     match (&program, wish.has_own_image) {
+        (None, true) if wish.is_images => {}
         (None, _) => return Err(not_here(name)),
         (Some(path), false) => {
             argv[0] = path.display().to_string();

@@ -25,6 +25,7 @@ mod costs;
 mod eliminated;
 mod hunt;
 mod members;
+pub mod sides;
 mod sifting;
 mod trace;
 
@@ -86,6 +87,22 @@ pub struct Asks {
     /// Where the running container itself is asked about: the settings of a copy of it, which can do without
     /// differences.
     pub copy: Option<Params>,
+    /// Where two sides of the user's are asked about: what the second one changes of the command, and how each
+    /// difference is undone.
+    pub head: CommandChange,
+    /// See `head`.
+    pub undo: BTreeMap<String, sides::Undo>,
+}
+
+impl Asks {
+    /// What an arm notes that does without these differences, where its settings do not say so.
+    fn noted(&self, without: &[String]) -> Vec<String> {
+        if self.undo.is_empty() {
+            Vec::new()
+        } else {
+            without.to_vec()
+        }
+    }
 }
 
 /// The command as it is run in both.

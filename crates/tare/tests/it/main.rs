@@ -97,6 +97,8 @@ mod reports;
 #[cfg(target_os = "linux")]
 mod schema;
 mod shapes;
+#[cfg(target_os = "linux")]
+mod sides;
 #[path = "../../../tare-agent/tests/common/skip.rs"]
 mod skip;
 #[cfg(target_os = "linux")]

@@ -24,7 +24,7 @@ use super::costs::{Costs, fitting};
 use super::members::{is_open, reduced, sorted, tries, without_one};
 use super::sifting::{narrowest, suspect_of};
 use super::trace::Trace;
-use super::{Asks, COPY, PLAIN, PROOF, TRY, steps};
+use super::{Asks, COPY, PLAIN, PROOF, TRY, sides, steps};
 use crate::analyze::RunData;
 use crate::env::own::{self, WITHOUT};
 
@@ -305,6 +305,7 @@ impl Hunt {
         let id = arms.put_as(self.known.get(&without), TRY, &arm, |role| {
             role.suspects.push(suspect);
             role.of = of;
+            role.without = asks.noted(&without);
         });
         self.known.insert(without, id.clone());
         id
@@ -345,6 +346,7 @@ impl Hunt {
             let id = arms.put_as(self.proofs.get(set), PROOF, &arm, |role| {
                 role.suspects.push(suspect);
                 role.of = of;
+                role.without = asks.noted(set);
             });
             self.proofs.insert(set.clone(), id);
         }
@@ -439,6 +441,9 @@ fn shown(readings: &Readings, ask: &Ask, (floor, arm): (&str, &str)) -> Option<S
 }
 
 fn tried(ask: &Ask, asks: &Asks, without: &[String]) -> Tried {
+    if !asks.undo.is_empty() {
+        return sides::tried(ask, &asks.head, &asks.undo, without);
+    }
     let whole = asks.copy.as_ref().unwrap_or(&ask.settings);
     Tried {
         driver: ask.driver.clone(),
@@ -448,6 +453,10 @@ fn tried(ask: &Ask, asks: &Asks, without: &[String]) -> Tried {
 }
 
 fn climb(ask: &Ask, asks: &Asks, arms: &mut Arms) {
+    // Between two sides there are no steps.
+    if !asks.undo.is_empty() {
+        return;
+    }
     let plain = PLAIN.to_owned();
     for (place, step) in (1..).zip(steps(ask, asks)) {
         let rung = Rung {
