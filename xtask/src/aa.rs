@@ -1,9 +1,9 @@
 //! `cargo xtask aa [-n N]`: live comparisons of equals, through the whole of `tare run`.
 //!
-//! Four arms: the host, its copy A′, and two clones of the built-in container. The copy is held against the host, and
-//! one clone against the other; loops, system calls, files, a disk and a network, each over ten fresh blocks. An alarm
-//! is an interval of 95 % that leaves out "no difference", whatever its size: five in a hundred are chance. The last
-//! line is `alarms K of N host, L of N clone`.
+//! Five arms: the host, its copy A′, a third equal arm, and two clones of the built-in container. The copy is held against
+//! the host, the third arm against both, and one clone against the other; loops, system calls, files, a disk and a
+//! network, each over ten fresh blocks. An alarm is an interval of 95 % that leaves out "no difference", whatever its
+//! size: on each side 2.5 in a hundred are chance. The last line is `alarms (slower + faster) K + L of N host, …`.
 //! `TARE` names a program that is built already.
 //! What it cannot see: what is different between machines; it is about the one that it runs on.
 
@@ -31,6 +31,11 @@ blocks_max = 10
 
 [[arm]]
 id = "host"
+
+[[arm]]
+id = "third"
+driver = "host"
+required = true
 
 [[arm]]
 id = "one"
@@ -67,7 +72,8 @@ id = "tcp-round-trip"
 /// Alarms among comparisons.
 #[derive(Default)]
 struct Count {
-    alarms: u64,
+    slower: u64,
+    faster: u64,
     of: u64,
 }
 
@@ -85,14 +91,21 @@ impl Count {
                 return;
             }
             self.of += 1;
+            self.slower += u64::from(low > 1.0);
+            self.faster += u64::from(high < 1.0);
             if low > 1.0 || high < 1.0 {
-                self.alarms += 1;
                 println!(
                     "seed {seed}: {} {} {point:.4} [{low:.4}, {high:.4}] {}",
                     cell["arm"], cell["metric"], cell["verdict"]
                 );
             }
         }
+    }
+}
+
+impl std::fmt::Display for Count {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{} + {} of {}", self.slower, self.faster, self.of)
     }
 }
 
@@ -110,9 +123,9 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     let folder = work_folder("aa")?;
     let study = folder.join("aa.toml");
     fs::write(&study, STUDY)?;
-    let (mut host, mut clone) = (Count::default(), Count::default());
+    let [mut host, mut third, mut clone] = [(); 3].map(|()| Count::default());
     let mut seed = FIRST_SEED;
-    while host.of < wanted || clone.of < wanted {
+    while host.of.min(third.of).min(clone.of) < wanted {
         let tare = |words: &[&str]| {
             program(&tare, words)
                 .arguments(&["--store", &folder.join("store.sqlite").to_string_lossy()])
@@ -122,20 +135,18 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
         let run = tare(&["run", &study, "--prove", "0s", "--json", "-"]);
         let dossier = run.arguments(&["--seed", &seed.to_string()]).json()?;
         host.add(seed, cells(&dossier, "aa")?.iter(), wanted);
+        let of_third = cells(&dossier, "cells")?.iter();
+        third.add(seed, of_third.filter(|cell| cell["arm"] == "third"), wanted);
         let against = tare(&["show", "latest", "--against", "one", "--json"]).json()?;
         let of_two = cells(&against, "cells")?.iter();
         clone.add(seed, of_two.filter(|cell| cell["arm"] == "two"), wanted);
         step(&format!(
-            "{} of {} host, {} of {} clone so far",
-            host.alarms, host.of, clone.alarms, clone.of
+            "{host} host, {third} third arm, {clone} clone so far"
         ));
         seed += 1;
     }
     fs::remove_dir_all(&folder)?;
-    println!(
-        "alarms {} of {} host, {} of {} clone",
-        host.alarms, host.of, clone.alarms, clone.of
-    );
+    println!("alarms (slower + faster) {host} host, {third} third arm, {clone} clone");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -156,6 +167,7 @@ mod tests {
         ];
         let mut count = Count::default();
         count.add(1, all.iter(), 3);
-        assert_eq!((count.alarms, count.of), (2, 3));
+        assert_eq!((count.slower, count.faster, count.of), (1, 1, 3));
+        assert_eq!(count.to_string(), "1 + 1 of 3");
     }
 }

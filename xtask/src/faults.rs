@@ -1,16 +1,17 @@
-//! `cargo xtask faults`: runs that are killed at random moments, in every environment that can be had here, and what
+//! `cargo xtask faults`: runs that are killed at random moments, in every environment that works here, and what
 //! `tare clean` then leaves.
 //!
-//! Each kill is SIGKILL to Tare alone, at a moment between its first breath and some seconds of measuring. What was
-//! stored before must still be stored, nothing of the run may stay, and what is not Tare's, planted beside it under
-//! other names, must be there afterwards. The moments come from a seed, which is printed; the machine's own speed decides
-//! what each of them meets.
-//! What it cannot see: runs over ssh, for which a machine would have to be named, a power cut, and what only a longer run would do.
+//! Each kill is SIGKILL to Tare alone, between its start and some seconds of measuring. What was stored must still be
+//! stored, nothing of the run may stay, and things of others, planted under similar names, must be there afterwards. The
+//! moments come from a seed, which is printed; the machine's speed decides what each of them meets. Two cases run at a
+//! time, because a kill mostly waits.
+//! Not covered: a power cut, other machines than this one, and what only a longer run would do.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -18,21 +19,30 @@ use serde_json::Value;
 
 use crate::dist;
 use crate::shell::{number, step};
-use crate::traces::{docker_objects, has_docker, labelled, traces};
+use crate::traces::{docker_objects, traces};
 
-/// Where runs are killed: a name, and the arguments.
-const CASES: &[(&str, &[&str])] = &tare_model::rows! {
-    ("host", &["run", "--env", "host", "--workload", "getppid", "--workload", "integer", "--blocks", "400"]),
-    ("container", &["run", "--env", "container", "--workload", "getppid", "--workload", "integer", "--blocks", "400"]),
-    ("docker", &["run", "--env", "docker", "--workload", "getppid", "--workload", "integer", "--blocks", "400"]),
-    ("podman", &["run", "--env", "podman", "--workload", "getppid", "--workload", "integer", "--blocks", "400"]),
-    ("oci", &["run", "--env", "oci", "--workload", "getppid", "--workload", "integer", "--blocks", "400"]),
-    ("vm", &["run", "--env", "vm", "--workload", "getppid", "--workload", "integer", "--blocks", "400"]),
-    ("why", &["why", "--env", "container", "--budget", "60s", "--", "sh", "-c", "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done"]),
-};
+#[allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "the integration tests use more of it"
+)]
+#[path = "../../crates/tare/tests/it/podman/account.rs"]
+mod account;
+mod foreign;
+mod place;
+#[allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "the integration tests use more of it, and fail by panicking"
+)]
+#[path = "../../crates/tare/tests/it/ssh/server.rs"]
+mod server;
 
-/// The latest moment of a kill.
-const LATEST: Duration = Duration::from_secs(8);
+use foreign::{FOREIGN, Foreign};
+use place::Place;
+
+/// How many cases run at a time.
+const LANES: usize = 2;
 
 /// How long what was killed, or is removed, may take to be gone.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -40,12 +50,28 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a command that only looks or removes may take.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// What became of one kill.
+/// What became of the kills of one case.
 #[derive(Debug, Default)]
 struct Outcome {
+    n_kills: u32,
     lost: u64,
     left: Vec<String>,
     touched: Vec<String>,
+}
+
+impl Outcome {
+    fn add(&mut self, other: Self) {
+        self.n_kills += other.n_kills;
+        self.lost += other.lost;
+        self.left.extend(other.left);
+        self.touched.extend(other.touched);
+    }
+
+    fn row(&self, name: &str) -> String {
+        let (left, touched) = (self.left.len(), self.touched.len());
+        let (n_kills, lost) = (self.n_kills, self.lost);
+        format!("{name:<10} {n_kills:>5} {lost:>11} {left:>11} {touched:>15}")
+    }
 }
 
 /// The `tare` that is killed.
@@ -55,9 +81,20 @@ struct Killed {
     folder: PathBuf,
 }
 
-/// Kills so many runs and prints a table.
-pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
-    let (mut n_kills, mut only, mut seed) = (20_u32, None, None);
+/// What the command line asks for.
+struct Asked {
+    n_kills: u32,
+    only: Option<String>,
+    seed: u64,
+}
+
+fn asked(arguments: &[String]) -> Result<Asked> {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+    let mut asked = Asked {
+        n_kills: 200,
+        only: None,
+        seed: since.as_secs(),
+    };
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         let mut value = || {
@@ -66,122 +103,155 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
                 .with_context(|| format!("`{argument}` wants a value"))
         };
         match argument.as_str() {
-            "-n" => n_kills = number(value()?)?,
-            "--only" => only = Some(value()?.clone()),
-            "--seed" => seed = Some(number::<u64>(value()?)?),
+            "-n" => asked.n_kills = number(value()?)?,
+            "--only" => asked.only = Some(value()?.clone()),
+            "--seed" => asked.seed = number::<u64>(value()?)?,
             _ => bail!("usage: cargo xtask faults [-n N] [--only NAME] [--seed N]"),
         }
     }
-    let cases: Vec<_> = CASES
-        .iter()
-        .filter(|(name, _)| only.as_ref().is_none_or(|only| only == name))
-        .collect();
-    ensure!(!cases.is_empty(), "there is no such case: {}", names());
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
-    let seed = seed.unwrap_or(since.as_secs());
+    Ok(asked)
+}
+
+/// Kills so many runs, spread over the cases, and prints a table.
+pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
+    let Asked {
+        n_kills,
+        only,
+        seed,
+    } = asked(arguments)?;
     println!("seed {seed}");
-    let mut moments = Moments(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let program = dist::named_or_built()?;
-    let mut is_good = true;
-    let mut rows = vec![format!(
-        "{:<10} {:>5} {:>11} {:>11} {:>15}",
-        "", "kills", "lost trials", "left behind", "foreign touched"
-    )];
-    for (name, line) in cases {
-        if let Some(why) = why_not(&program, name)? {
-            rows.push(format!("{name:<10} {:>5} {why}", "-"));
+    let (mut ready, mut absent) = (Vec::new(), Vec::new());
+    let doctor = doctor(&program)?;
+    for case in place::CASES {
+        if only.as_ref().is_some_and(|only| only != case.name) {
             continue;
         }
-        step(&format!("{name}: {n_kills} kills"));
-        let mut all = Outcome::default();
-        for _ in 0..n_kills {
-            let after = moments.next();
-            let one = killed(&program, line, after)?;
-            for line in one.left.iter().chain(&one.touched) {
-                println!("{name}, after {} ms: {line}", after.as_millis());
-            }
-            all.lost += one.lost;
-            all.left.extend(one.left);
-            all.touched.extend(one.touched);
+        match place::prepared(case, &doctor) {
+            Ok(place) => ready.push((case, place)),
+            Err(why) => absent.push((case.name, why)),
         }
-        let (left, touched) = (all.left.len(), all.touched.len());
-        is_good &= all.lost == 0 && left == 0 && touched == 0;
-        rows.push(format!(
-            "{name:<10} {n_kills:>5} {:>11} {left:>11} {touched:>15}",
-            all.lost
-        ));
     }
-    for row in rows {
-        println!("{row}");
+    ensure!(
+        !ready.is_empty(),
+        "no case can run here: {absent:?}; there are: {}",
+        place::names()
+    );
+    let foreign = Foreign::plant()?;
+    let n_cases = u32::try_from(ready.len())?;
+    let shares: Vec<_> = (0..n_cases)
+        .map(|at| n_kills / n_cases + u32::from(at < n_kills % n_cases))
+        .collect();
+    let waiting = Mutex::new(ready.iter().zip(shares).zip(1..));
+    let done = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        let lane = || -> Result<()> {
+            loop {
+                let next = waiting
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .next();
+                let Some((((case, place), n_kills), number)) = next else {
+                    return Ok(());
+                };
+                step(&format!("{}: {n_kills} kills", case.name));
+                let mut moments = Moments::new(seed, number);
+                let mut all = Outcome::default();
+                for _ in 0..n_kills {
+                    let after = moments.next(case.latest);
+                    let one = killed(&program, place, &foreign, after)
+                        .with_context(|| format!("{}, after {after:?}", case.name))?;
+                    for line in one.left.iter().chain(&one.touched) {
+                        println!("{}, after {} ms: {line}", case.name, after.as_millis());
+                    }
+                    all.add(one);
+                }
+                let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                done.push((number, case.name, all));
+            }
+        };
+        let lanes: Vec<_> = (0..LANES).map(|_| scope.spawn(lane)).collect();
+        let mut ended = lanes.into_iter().map(|lane| lane.join().expect("no panic"));
+        ended.try_for_each(|ended| ended)
+    })?;
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(number, ..)| *number);
+    Ok(table(done, &absent))
+}
+
+/// Prints what came of it; the status of the command.
+fn table(done: Vec<(u64, &str, Outcome)>, absent: &[(&str, String)]) -> ExitCode {
+    println!(
+        "{:<10} {:>5} {:>11} {:>11} {:>15}",
+        "", "kills", "lost trials", "left behind", "foreign touched"
+    );
+    let mut total = Outcome::default();
+    for (_, name, outcome) in done {
+        println!("{}", outcome.row(name));
+        total.add(outcome);
     }
-    Ok(if is_good {
+    for (name, why) in absent {
+        println!("{name:<10} {:>5} {why}", "-");
+    }
+    println!("{}", total.row("all"));
+    if total.lost == 0 && total.left.is_empty() && total.touched.is_empty() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
-    })
-}
-
-fn names() -> String {
-    let names: Vec<&str> = CASES.iter().map(|(name, _)| *name).collect();
-    names.join(", ")
+    }
 }
 
 /// Moments of a xorshift generator (Marsaglia 2003).
 struct Moments(u64);
 
 impl Moments {
-    fn next(&mut self) -> Duration {
+    fn new(seed: u64, case: u64) -> Self {
+        let mixed = (seed ^ case << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Self(mixed | 1)
+    }
+
+    fn next(&mut self, latest: Duration) -> Duration {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        Duration::from_millis(self.0 % u64::try_from(LATEST.as_millis()).unwrap_or(1))
+        Duration::from_millis(self.0 % u64::try_from(latest.as_millis()).unwrap_or(1))
     }
 }
 
-/// Why an environment cannot be had here, as `tare doctor` says.
-fn why_not(program: &Path, name: &str) -> Result<Option<String>> {
+/// What `tare doctor` says of this machine.
+fn doctor(program: &Path) -> Result<Value> {
     let tare = Killed::new(program)?;
-    let doctor: Value = serde_json::from_str(&tare.said(&["doctor", "--json"])?)?;
-    let wanted = if name == "why" { "container" } else { name };
-    let rows = doctor["environments"]
-        .as_array()
-        .context("doctor lists no environments")?;
-    let row = rows.iter().find(|row| row["id"] == wanted);
-    Ok(match row {
-        Some(row) if row["ready"] == true => None,
-        Some(row) => Some(format!(
-            "not here: {}",
-            row["why"].as_str().unwrap_or("no reason given")
-        )),
-        None => Some("not known to this `tare`".to_owned()),
-    })
+    Ok(serde_json::from_str(&tare.said(&["doctor", "--json"])?)?)
 }
 
 /// Kills one run, cleans, and looks.
-fn killed(program: &Path, line: &[&str], after: Duration) -> Result<Outcome> {
+fn killed(program: &Path, place: &Place, foreign: &Foreign, after: Duration) -> Result<Outcome> {
     let tare = Killed::new(program)?;
-    let foreign = Foreign::plant(&tare)?;
+    let file = Foreign::file(&tare.home())?;
+    if let Some(study) = &place.study {
+        std::fs::write(tare.work().join(place::STUDY), study)?;
+    }
+    let line: Vec<&str> = place.line.iter().map(String::as_str).collect();
+    let errors = tare.folder.join("stderr");
     let mut child = tare
-        .command(line)
+        .command(&line)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stderr(std::fs::File::create(&errors)?)
         .spawn()?;
     std::thread::sleep(after);
     let before = tare.stored()?;
     if let Some(status) = child.try_wait()? {
-        ensure!(
-            status.success(),
-            "`tare {}` ended by itself: {status}",
-            line.join(" ")
-        );
+        let words = std::fs::read_to_string(errors)?;
+        ensure!(status.success(), "ended by itself, {status}: {words}");
     }
     child.kill()?;
     child.wait()?;
     let runs = tare.runs();
-    tare.said(&["clean"])?;
+    let cleaned = tare.said(&["clean"]);
     let left = || -> BTreeSet<String> {
         let engine = runs.iter().flat_map(|run| docker_objects(run));
+        let elsewhere = runs.iter().flat_map(|run| place.left(run));
         let folders = tare
             .runs()
             .into_iter()
@@ -189,17 +259,22 @@ fn killed(program: &Path, line: &[&str], after: Duration) -> Result<Outcome> {
         traces(&runs, &tare.home())
             .into_iter()
             .chain(engine)
+            .chain(elsewhere)
             .chain(folders)
             .collect()
     };
     let begin = Instant::now();
-    while !left().is_empty() && begin.elapsed() < PATIENCE {
+    let mut found = left();
+    while !found.is_empty() && begin.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(50));
+        found = left();
     }
+    found.extend(cleaned.err().map(|error| error.to_string()));
     Ok(Outcome {
+        n_kills: 1,
         lost: before.saturating_sub(tare.stored()?),
-        left: left().into_iter().collect(),
-        touched: foreign.missing(),
+        left: found.into_iter().collect(),
+        touched: foreign.missing(&file),
     })
 }
 
@@ -223,11 +298,17 @@ impl Killed {
             folder,
         };
         std::fs::create_dir_all(tare.home().join("runs"))?;
+        std::fs::create_dir(tare.work())?;
         Ok(tare)
     }
 
     fn home(&self) -> PathBuf {
         self.folder.join("home")
+    }
+
+    /// Where it is started.
+    fn work(&self) -> PathBuf {
+        self.folder.join("work")
     }
 
     fn command(&self, line: &[&str]) -> Command {
@@ -238,7 +319,7 @@ impl Killed {
         command
             .args(line)
             .env("TARE_HOME", self.home())
-            .current_dir(&self.folder);
+            .current_dir(self.work());
         command
     }
 
@@ -252,7 +333,7 @@ impl Killed {
             .args(inner.get_args());
         command
             .env("TARE_HOME", self.home())
-            .current_dir(&self.folder);
+            .current_dir(self.work());
         let output = command.output()?;
         let words = String::from_utf8_lossy(&output.stderr);
         ensure!(
@@ -281,81 +362,4 @@ impl Killed {
             .filter(|name| !name.starts_with('.') && name != FOREIGN)
             .collect()
     }
-}
-
-/// What is not Tare's, or another's run: the name of a folder without a mark, a process's label, a container's.
-const FOREIGN: &str = "not-tares";
-
-/// Things that look like Tare's and are not this run's.
-struct Foreign {
-    file: PathBuf,
-    process: Child,
-    container: Option<String>,
-}
-
-impl Foreign {
-    fn plant(tare: &Killed) -> Result<Self> {
-        let folder = tare.home().join("runs").join(FOREIGN);
-        std::fs::create_dir_all(&folder)?;
-        let file = folder.join("precious");
-        std::fs::write(&file, "precious")?;
-        let process = Command::new("sleep")
-            .arg("600")
-            .env("TARE_RUN", FOREIGN)
-            .spawn()?;
-        let container = has_docker()
-            .then(|| made(&format!("faults-{}", process.id())))
-            .transpose()?;
-        Ok(Self {
-            file,
-            process,
-            container,
-        })
-    }
-
-    /// What is not there any more.
-    fn missing(&self) -> Vec<String> {
-        let mut missing = Vec::new();
-        if !self.file.exists() {
-            missing.push(format!("`{}` was removed", self.file.display()));
-        }
-        if !labelled(FOREIGN).contains_key(&self.process.id()) {
-            missing.push("a process of another run was ended".to_owned());
-        }
-        if let Some(name) = &self.container
-            && !docker(&["inspect", name]).is_ok_and(|output| output.status.success())
-        {
-            missing.push(format!("the container `{name}` was removed"));
-        }
-        missing
-    }
-}
-
-impl Drop for Foreign {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-        if let Some(name) = &self.container {
-            let _ = docker(&["rm", "-f", name]);
-            let _ = docker(&["image", "rm", name]);
-        }
-    }
-}
-
-fn docker(arguments: &[&str]) -> std::io::Result<std::process::Output> {
-    Command::new("docker").args(arguments).output()
-}
-
-/// A container of another run's, never started, from an empty image.
-fn made(name: &str) -> Result<String> {
-    let label = format!("tare.run={FOREIGN}");
-    let import = format!("tar -c --files-from /dev/null | docker import - {name}:latest");
-    let imported = Command::new("sh").args(["-c", &import]).output()?;
-    ensure!(imported.status.success(), "{imported:?}");
-    let image = format!("{name}:latest");
-    let created = docker(&[
-        "create", "--name", name, "--label", &label, &image, "nothing",
-    ])?;
-    ensure!(created.status.success(), "{created:?}");
-    Ok(name.to_owned())
 }

@@ -11,6 +11,7 @@
 use std::process::ExitCode;
 
 mod aa;
+mod agree;
 mod bench;
 mod contracts;
 mod deny;
@@ -20,6 +21,7 @@ mod fuzz;
 mod gate;
 mod ladder;
 mod notes;
+mod peers;
 mod planted;
 mod provision;
 mod published;
@@ -61,6 +63,8 @@ const COMMANDS: &[Command] = &tare_model::rows! {
     ("fuzz", "a long search for output that a decoder cannot take; `--seconds N`, one workload", fuzz::main),
     ("faults", "runs that are killed at random moments everywhere, and what is left of them; `-n N`, `--only NAME`", faults::main),
     ("aa", "live comparisons of the host with itself and of a container with its clone; `-n N` of them", aa::main),
+    ("agree", "whether a ratio depends on the other arms: four compositions in one table; `-n N --budget T --env X`", agree::main),
+    ("peers", "one question to `tare compare`, hyperfine and two ways by hand: false alarms, finds; `-n N --seconds S`", peers::main),
     ("gate", "how often `tare gate` is red for nothing, and which planted slowdowns it finds; `-n N --budget T`", gate::main),
     ("slower", "how often work that is a little longer in one arm is found out; `--percent P --budget T -n N`", slower::main),
     (

@@ -1,10 +1,11 @@
-//! `cargo xtask slower [--percent P] [--budget T] [-n N]`: how often work that is a little longer in one arm is found
+//! `cargo xtask slower [--percent P] [--budget T] [-n N] [--replay B]`: how often work that is a little longer in one arm is found
 //! out.
 //!
 //! Both arms are the host, with an agent of which the loop and the system call do so many percent more where a variable
 //! says so: the slowdown is exactly as large as planted, and everything else is `tare run` as users have it. It is
-//! found where the interval of the ratio lies above 1. The last line is `found K of N, truth inside L of N`: an interval
-//! of 95 % holds what was planted 95 times in a hundred.
+//! found where the interval of the ratio lies above 1. The last line is `found K of N, interval above the truth L, below M`:
+//! of an interval of 95 % either is 2.5 in a hundred.
+//! With `--replay` one run of `B` blocks is recorded instead, and each ten of its blocks are judged by themselves.
 //! `TARE` names a program that is built already.
 
 use std::fs;
@@ -71,8 +72,14 @@ fn agent() -> Result<PathBuf> {
 
 /// Runs `N` comparisons and counts those in which the slowdown was found, and those whose interval holds it.
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
-    let known = [("--percent", "1"), ("--budget", "15s"), ("-n", "24")];
-    let [percent, budget, wanted] = flags("slower", arguments, known)?;
+    let known = [
+        ("--percent", "1"),
+        ("--budget", "15s"),
+        ("-n", "24"),
+        ("--replay", "0"),
+    ];
+    let [percent, budget, wanted, replay] = flags("slower", arguments, known)?;
+    let replay: u32 = number(&replay)?;
     let wanted: usize = number(&wanted)?;
     let per_mille = (number::<f64>(&percent)? * 10.0).round();
     ensure!(
@@ -85,6 +92,21 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     let folder = work_folder("slower")?;
     let file = folder.join("slower.toml");
     fs::write(&file, study(whole_part(per_mille)))?;
+    if replay > 0 {
+        let tare = |words: &[&str]| {
+            let program = program(&tare, words);
+            program.variable("TARE_HOME", folder.join("home"))
+        };
+        tare(&["run", &file.to_string_lossy(), "--prove", "0s"])
+            .arguments(&["--blocks", &replay.to_string()])
+            .arguments(&["--agent", &agent.to_string_lossy()])
+            .output()?;
+        let judged = tare(&["selfcheck", "--recording", "latest"]);
+        let judged = judged.arguments(&["--planted", &format!("{percent}%")]);
+        print!("{}", judged.output()?);
+        fs::remove_dir_all(&folder)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut told: Vec<Told> = Vec::new();
     for seed in FIRST_SEED.. {
         if told.len() >= wanted {
@@ -111,15 +133,18 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
 fn summary(told: &[Told]) -> String {
     let count = |what: fn(&Told) -> bool| told.iter().filter(|one| what(one)).count();
     let all = told.len();
-    let (found, inside) = (count(|one| one.is_found), count(|one| one.is_inside));
-    format!("found {found} of {all}, truth inside {inside} of {all}")
+    let found = count(|one| one.is_found);
+    let (above, below) = (count(|one| one.is_above), count(|one| one.is_below));
+    format!("found {found} of {all}, interval above the truth {above}, below {below}")
 }
 
 /// What came of one comparison.
 struct Told {
     is_found: bool,
-    /// Whether the interval holds what was planted.
-    is_inside: bool,
+    /// Whether the interval says more than was planted.
+    is_above: bool,
+    /// Whether it says less.
+    is_below: bool,
     line: String,
 }
 
@@ -136,13 +161,15 @@ impl Told {
         else {
             return Ok(Self {
                 is_found: false,
-                is_inside: false,
+                is_above: false,
+                is_below: false,
                 line: format!("no interval: {}", cell["verdict"]),
             });
         };
         Ok(Self {
             is_found: low > 1.0,
-            is_inside: low <= planted && planted <= high,
+            is_above: planted < low,
+            is_below: high < planted,
             line: format!(
                 "{point:.4} [{low:.4}, {high:.4}] in {} blocks, {}",
                 cell["n_blocks"], cell["verdict"]
@@ -162,14 +189,15 @@ mod tests {
             let cell = json!({"arm": "slower", "metric": METRICS[0], "verdict": "v", "n_blocks": 20,
                               "ratio": {"point": 1.04, "low": low, "high": high}});
             let told = Told::of(&json!({"cells": [cell]}), METRICS[0], 1.05).unwrap();
-            (told.is_found, told.is_inside)
+            (told.is_found, told.is_above, told.is_below)
         };
-        assert_eq!(told(1.01, 1.07), (true, true));
-        assert_eq!(told(0.99, 1.07), (false, true));
-        assert_eq!(told(1.01, 1.04), (true, false));
+        assert_eq!(told(1.01, 1.07), (true, false, false));
+        assert_eq!(told(0.99, 1.07), (false, false, false));
+        assert_eq!(told(1.01, 1.04), (true, false, true));
+        assert_eq!(told(1.06, 1.09), (true, true, false));
         let none = json!({"cells": [{"arm": "slower", "metric": METRICS[1], "ratio": null}]});
         let none = Told::of(&none, METRICS[1], 1.05).unwrap();
-        assert!(!none.is_found && !none.is_inside);
+        assert!(!none.is_found && !none.is_below);
         assert!(Told::of(&json!({"cells": []}), METRICS[0], 1.05).is_err());
     }
 

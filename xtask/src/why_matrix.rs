@@ -32,9 +32,11 @@ const COMMANDS: [(&str, &str, bool); 4] = [
     ("failing", "echo broken >&2; exit 3", true),
 ];
 
-/// Exit statuses of `tare`: a finding, and an environment that is not here.
-const FINDING: i32 = 1;
+/// Exit statuses of `tare`: a failure, and an environment that is not here.
+const FAILURE: i32 = 5;
 const NOT_HERE: i32 = 3;
+/// That of an environment whose settings are not complete.
+const USAGE: i32 = 2;
 
 /// Runs them and prints a table.
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
@@ -136,7 +138,13 @@ fn judged(output: &Output, fails: bool) -> Line {
     let error = error.unwrap_or("ended without a word").to_owned();
     match output.status.code() {
         Some(NOT_HERE) => Line::NotHere(error),
-        Some(FINDING) if fails && error.contains("fails") => Line::Right(error),
+        // It has no machine to use until one is named.
+        Some(USAGE) if error.contains(" needs `") => Line::NotHere(error),
+        Some(FAILURE) if fails && error.contains("fails") => Line::Right(error),
+        // It says that the folder with the file is not there.
+        Some(FAILURE) if said.contains("NOT carried: ") && error.contains("fails in") => {
+            Line::Right(error)
+        }
         Some(0) if !fails => match answer(&output.stdout) {
             Some(answer) => Line::Right(answer),
             None => Line::Wrong("no answer in the dossier".to_owned()),
@@ -174,13 +182,15 @@ mod tests {
             Line::Right("No slowdown.".to_owned())
         );
         assert!(matches!(judged(&answered, true), Line::Wrong(_)));
-        let fails = output(1, "", "error: the command fails on the host already");
+        let fails = output(5, "", "error: the command fails on the host already");
         assert!(matches!(judged(&fails, true), Line::Right(_)));
         assert!(matches!(judged(&fails, false), Line::Wrong(_)));
         assert!(matches!(
             judged(&output(0, "{}", ""), false),
             Line::Wrong(_)
         ));
+        let unnamed = output(2, "", "error: `ssh`: `ssh` needs `host`");
+        assert!(matches!(judged(&unnamed, false), Line::NotHere(_)));
         let absent = output(3, "", "error: no engine answers");
         assert!(matches!(judged(&absent, false), Line::NotHere(_)));
         assert!(matches!(judged(&output(2, "", ""), true), Line::Wrong(_)));

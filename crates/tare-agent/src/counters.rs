@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 #[cfg(target_os = "linux")]
 use std::path::PathBuf;
 
-#[cfg(unix)]
 use tare_model::counter;
 
 use crate::by_name::by_name;
@@ -80,15 +79,25 @@ impl Counters {
         counters
     }
 
-    /// `after - before` for every counter that both hold.
+    /// `after - before` for every counter that both hold. Between slices other arms are at work: of a trial that
+    /// `is_sliced` only those that are its own, or the whole block's, are told.
     pub fn difference(
         before: &BTreeMap<String, f64>,
         after: &BTreeMap<String, f64>,
+        is_sliced: bool,
     ) -> BTreeMap<String, f64> {
+        let own = [
+            counter::NIVCSW,
+            counter::MAJFLT,
+            counter::NR_PERIODS,
+            counter::NR_THROTTLED,
+            counter::THROTTLED,
+            counter::STEAL,
+        ];
         by_name(after.iter().filter_map(|(name, after)| {
-            before
-                .get(name)
-                .map(|before| (name.clone(), after - before))
+            let is_told = !is_sliced || own.contains(&name.as_str());
+            let before = before.get(name).filter(|_| is_told)?;
+            Some((name.clone(), after - before))
         }))
     }
 
@@ -284,7 +293,7 @@ mod tests {
         while start.elapsed() < std::time::Duration::from_millis(60) {
             pages.push(std::hint::black_box(vec![1u8; 1 << 16]));
         }
-        let difference = Counters::difference(&before, &counters.after());
+        let difference = Counters::difference(&before, &counters.after(), false);
         assert!(
             difference[counter::USER] + difference[counter::SYS] > 1e6,
             "{difference:?}"
@@ -298,8 +307,19 @@ mod tests {
     fn a_counter_that_is_read_only_once_is_absent() {
         let before = BTreeMap::from([("a".to_owned(), 1.0)]);
         let after = BTreeMap::from([("a".to_owned(), 3.0), ("b".to_owned(), 5.0)]);
-        let difference = Counters::difference(&before, &after);
+        let difference = Counters::difference(&before, &after, false);
         assert_eq!(difference, BTreeMap::from([("a".to_owned(), 2.0)]));
+    }
+
+    #[test]
+    fn slices_have_only_counters_of_their_own() {
+        let of = |value| {
+            let names = [counter::STEAL, counter::NIVCSW, counter::NVCSW];
+            BTreeMap::from(names.map(|name| (name.to_owned(), value)))
+        };
+        let difference = Counters::difference(&of(1.0), &of(3.0), true);
+        let told: Vec<&str> = difference.keys().map(String::as_str).collect();
+        assert_eq!(told, [counter::NIVCSW, counter::STEAL]);
     }
 
     #[test]

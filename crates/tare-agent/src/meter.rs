@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tare_model::wire::Reply;
-use tare_model::{
-    CommandReport, Failure, Reason, Series, Unit, WorkSpan, whole_ns, whole_part, whole_size,
-};
+use tare_model::{CommandReport, Failure, Reason, Series, Unit, WorkSpan, whole_ns, whole_size};
 
 use crate::by_name::by_name;
 use crate::moment::Moment;
 
+mod calibration;
 mod in_turn;
 
+use calibration::{calibrate, least_of_three, linearity, uncounted_of};
 use in_turn::Alternation;
 pub use in_turn::Rounds;
 
@@ -267,7 +267,7 @@ impl Meter {
             Some(slice_ns) => slice_ns as f64 * COUNTED,
             None => rounds.share_ns / BATCHES as f64,
         };
-        let batch = calibrate(batch_ns.max(floor_ns), &mut work)?;
+        let batch = calibrate(batch_ns.max(floor_ns), &mut |times| timed(times, &mut work))?;
         let checks = self
             .alternation
             .as_ref()
@@ -293,10 +293,10 @@ impl Meter {
         Ok(())
     }
 
-    /// How many operations are done and not counted before a batch of so many: a tenth of the slice, if that is
-    /// a whole operation. Without turns the last batch was its own, and nothing is left out.
+    /// How many operations are done and not counted before a batch of so many: a tenth of the slice, and at least one
+    /// wherever that is no more than a third of it. Without turns the last batch was its own, and nothing is left out.
     pub fn uncounted(&self, batch: u64) -> u64 {
-        self.slice_ns().map_or(0, |_| batch / 9)
+        self.slice_ns().map_or(0, |_| uncounted_of(batch))
     }
 
     /// Times single operations that are long against the clock (at least 20 of its readings): records
@@ -339,7 +339,7 @@ impl Meter {
         let mut rounds = self.rounds(share)?;
         let mut work = |times: u64| (0..times).try_for_each(|_| work());
         let batch = match self.alternation {
-            Some(_) => self.per_slice(timed(1, &mut work)?),
+            Some(_) => self.per_slice(least_of_three(&mut || timed(1, &mut work))?),
             None => 1,
         };
         let uncounted = self.uncounted(batch);
@@ -364,7 +364,9 @@ impl Meter {
     ) -> Result<Vec<[f64; N]>, ProbeError> {
         let mut rounds = self.rounds(share)?;
         let batch = match self.alternation {
-            Some(_) => self.per_slice(timed(1, &mut |_| once().map(|_| ()))?),
+            Some(_) => self.per_slice(least_of_three(&mut || {
+                timed(1, &mut |_| once().map(|_| ()))
+            })?),
             None => 1,
         };
         let uncounted = self.uncounted(batch);
@@ -441,60 +443,11 @@ fn timed(
     Ok(start.elapsed().as_nanos() as f64)
 }
 
-/// Doubles the batch until it takes `batch_ns`, then scales it; this is also the warm-up.
-fn calibrate(
-    batch_ns: f64,
-    work: &mut impl FnMut(u64) -> Result<(), ProbeError>,
-) -> Result<u64, ProbeError> {
-    let mut batch = 1u64;
-    loop {
-        let took_ns = timed(batch, work)?;
-        if took_ns >= batch_ns {
-            return Ok(batch);
-        }
-        if took_ns * 4.0 >= batch_ns {
-            return Ok(whole_part((batch as f64 * batch_ns / took_ns).round()).max(1));
-        }
-        batch = batch.saturating_mul(2);
-    }
-}
-
-/// `T(2k)/T(k)` of the fastest of three each: 2 where the loop is what it says. `T(k)` is the mean of two batches
-/// one after the other, so that both sides last equally long and are disturbed equally often: of single ones the
-/// fastest would be undisturbed more often, and the ratio too large.
-fn linearity(
-    mut time_ns: impl FnMut(u64) -> Result<f64, ProbeError>,
-    batch: u64,
-) -> Result<f64, ProbeError> {
-    let (mut singles_ns, mut double_ns) = (f64::INFINITY, f64::INFINITY);
-    for _ in 0..3 {
-        singles_ns = singles_ns.min(time_ns(batch)? + time_ns(batch)?);
-        double_ns = double_ns.min(time_ns(batch * 2)?);
-    }
-    Ok(2.0 * double_ns / singles_ns)
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
-
-    #[test]
-    fn a_machine_that_stops_now_and_then_makes_no_loop_crooked() {
-        // It stops for 300 ns whenever 1 900 ns of work were done; a batch of 1 000 is often spared, 2 000 never.
-        let mut done_ns = 0;
-        let on_such = |times: u64| {
-            let stops = (done_ns + times) / 1_900 - done_ns / 1_900;
-            done_ns += times;
-            Ok((times + 300 * stops) as f64)
-        };
-        let ratio = linearity(on_such, 1_000).unwrap();
-        assert!((1.95..=2.05).contains(&ratio), "{ratio}");
-        // A loop that does less than it says.
-        let flat = |times: u64| Ok(if times > 1_000 { 1_400.0 } else { 1_000.0 });
-        assert!((linearity(flat, 1_000).unwrap() - 1.4).abs() < 1e-9);
-    }
 
     #[test]
     fn a_rate_is_the_amount_divided_by_the_time_of_a_pass() {

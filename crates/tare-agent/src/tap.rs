@@ -52,7 +52,7 @@ pub fn make_sibling(hub: u32, number: u32) -> Result<OwnedFd, String> {
     let name = network::port_name(number, std::process::id());
     network::within_hub(hub, || {
         let descriptor = open(&name)?;
-        network::plug_in(&name)?;
+        network::plug_in(&name, network::BRIDGE)?;
         Ok(descriptor)
     })
     .map_err(|error| format!("cannot make a TAP device between the machines: {error}"))

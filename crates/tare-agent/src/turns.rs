@@ -49,6 +49,11 @@ fn lost(what: &str) -> ProbeError {
 }
 
 impl TurnTaker {
+    /// After how many cycles every order of the arms was used once.
+    pub fn n_rows(&self) -> usize {
+        self.turns.rows.len()
+    }
+
     /// Takes part in these turns; `input` and `output` are the worker's streams.
     ///
     /// # Errors

@@ -5,6 +5,8 @@
 //! was standard output when it was started; afterwards standard output is standard error, so that nothing
 //! that a probe or its children print can spoil a frame (on Windows a probe must not print).
 //!
+//! It begins with a pad, whose length the host draws for each launch: it moves stack and heap.
+//!
 //! Around the probe stand, from the outside in: the canary (a fixed chain of integer operations, which
 //! tells whether the core was as fast after as before), the counters, the probe. Reading `/proc` is
 //! therefore never inside a timed region, and the canary is not inside the counters. A worker that is to start
@@ -25,6 +27,7 @@ use crate::binding::Binding;
 use crate::counters::Counters;
 use crate::meter::{Meter, ProbeError, Timer};
 use crate::probe::{self, Cut, Probe};
+use crate::serve::PAD;
 use crate::turns::TurnTaker;
 
 /// Steps of the canary: nine cycles each by the latencies of shift, exclusive or and multiplication, so
@@ -50,6 +53,7 @@ pub fn main(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
     if let Some(job) = arguments.get(1) {
         probe::command::left::this_is_a_worker(job);
     }
+    let _pad = take_pad();
     prefer_as_victim();
     let timer = Timer::measure();
     let counters = Counters::find();
@@ -171,10 +175,8 @@ fn run(
         CANARY_STEPS
     };
     let canary_before_ns = canary(steps);
-    // Of a program they tell the causes; around slices of milliseconds they would tell of the others' as well.
-    let has_counters = !is_uncounted
-        && (meter.slice_ns().is_none() || probe.name == tare_model::command::COMMAND_PROBE);
-    let before = has_counters.then(|| counters.before());
+    let is_sliced = meter.slice_ns().is_some() && probe.name != tare_model::command::COMMAND_PROBE;
+    let before = (!is_uncounted).then(|| counters.before());
     if !probe::has_preparations(probe.name) {
         meter.ready()?;
     }
@@ -182,7 +184,7 @@ fn run(
     meter.finish_turns(result.is_ok());
     result?;
     let span = meter.span();
-    let after = has_counters.then(|| counters.after());
+    let after = (!is_uncounted).then(|| counters.after());
     let canary_after_ns = canary(steps);
     let unavailable = meter.take_unavailable();
     let command = meter.take_command();
@@ -198,7 +200,7 @@ fn run(
         elapsed_ns: whole_ns(begin.elapsed()),
         counters: before
             .zip(after)
-            .map(|(before, after)| Counters::difference(&before, &after))
+            .map(|(before, after)| Counters::difference(&before, &after, is_sliced))
             .unwrap_or_default(),
         timer,
         command,
@@ -285,6 +287,15 @@ fn is_tied_to_its_agent(arguments: &[String]) -> bool {
 #[cfg(not(target_os = "linux"))]
 fn is_tied_to_its_agent(_arguments: &[String]) -> bool {
     true
+}
+
+/// Takes the variable that is there for its length away, so that no probe or program meets it, and as many bytes of the
+/// heap. What lay below it on the stack stays where it is.
+fn take_pad() -> Vec<u8> {
+    let bytes = std::env::var_os(PAD).map_or(0, |pad| pad.len());
+    // SAFETY: this process has one thread yet, so that nobody else reads the variables.
+    unsafe { std::env::remove_var(PAD) };
+    black_box(vec![0; bytes])
 }
 
 /// Has the kernel, when memory is short, end this process and its program before the agent, which then tells of it.

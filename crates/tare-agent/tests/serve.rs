@@ -544,3 +544,39 @@ fn a_worker_and_its_program_end_before_the_agent_where_memory_is_short() {
         "{of_program}"
     );
 }
+
+#[test]
+fn workers_have_the_pad_and_programs_do_not() {
+    let mut agent = Agent::start(&["serve"]);
+    let before = agent.processes();
+    agent.send(&Request::Pad { bytes: 3_008 });
+    let facts = Request::Facts {
+        paths: Vec::new(),
+        tools: Vec::new(),
+    };
+    assert!(matches!(agent.ask(&facts), Reply::Facts { .. }));
+    let pad = format!("TARE_PAD={}", "x".repeat(3_008));
+    let is_padded = |pid: &u32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let mut variables = environment.split(|byte| *byte == 0);
+        variables.any(|variable| variable == pad.as_bytes())
+    };
+    let after = agent.processes();
+    let waiting: Vec<&u32> = after.iter().filter(|pid| is_padded(pid)).collect();
+    // The worker that waited is another one, and the agent itself is as it was.
+    assert_eq!((waiting.len(), after.len()), (1, before.len()), "{after:?}");
+    assert!(!before.contains(waiting[0]));
+    let call = CommandCall::new("sh", ["-c", "env | grep -c PAD"]);
+    let Reply::Done { raw, .. } = agent.ask(&frames::run(
+        1,
+        call.to_probe(),
+        1_000_000,
+        ANSWER_LIMIT,
+        None,
+    )) else {
+        panic!("no report");
+    };
+    let report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
+    let printed = report.command.unwrap().stdout;
+    assert_eq!(printed.0, b"0\n");
+}

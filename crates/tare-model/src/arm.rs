@@ -377,7 +377,9 @@ impl CommandChange {
         if let Some(directory) = &self.directory {
             command.directory = Some(directory.clone());
         }
-        let is_free = command.pick.is_none() && !command.observe;
+        // What a client of it prints is read, not what a server prints.
+        let is_read = command.pick.is_some() && command.client.is_none();
+        let is_free = !is_read && !command.observe;
         if let Some(stdout) = self.stdout.filter(|_| is_free) {
             command.stdout = stdout;
         }

@@ -62,6 +62,9 @@ pub struct Pick {
     /// Whether a larger number is the better one.
     #[serde(default)]
     pub more_is_better: bool,
+    /// The metric that it is the value of, where it is not just a number of the user's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<String>,
 }
 
 /// A program to be run.
@@ -117,6 +120,9 @@ pub struct CommandCall {
     /// Whether a run that is ended at its limit counts as one that took at least so long; for those who read it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut_off: bool,
+    /// For a server: the client on the host that asks it, as JSON. It is the host's business; no agent reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
 }
 
 /// How a program that computes is cut: it runs for a slice, with all its processes, and is stopped until its next

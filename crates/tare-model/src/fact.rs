@@ -75,6 +75,8 @@ names! {
     AGENT_BUILD = "agent.build", Text, by [Agent Run], Kept;
     /// How the agent came into the place.
     AGENT_DELIVERY = "agent.delivery", Text, by [Driver], Kept;
+    /// Bytes by which environment and heap of its workers were moved in this launch.
+    AGENT_PAD = "agent.pad_bytes", Bytes, by [Run], Kept;
     /// The agent's own bytes.
     AGENT_SHA256 = "agent.sha256", Digest, by [Driver Run], Given;
     /// The agent's version, as it prints it.

@@ -88,6 +88,9 @@ pub struct LaunchSpec {
     pub limits: Limits,
     /// The network.
     pub network: Network,
+    /// The bridge that a veth pair is a port of; without one the pair's outer end has an address of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bridge: Option<BridgePort>,
     /// The host name inside; needs the uts namespace.
     pub hostname: String,
     /// The working directory inside, created if it is missing.
@@ -144,6 +147,7 @@ impl LaunchSpec {
             cgroup: true,
             limits: Limits::default(),
             network: Network::Veth,
+            bridge: None,
             hostname: "tare".to_owned(),
             workdir: "/tare-work".to_owned(),
             stdio: Stdio::Inherit,
@@ -167,6 +171,16 @@ pub struct SiblingLink {
     pub address: Ipv4Addr,
     /// Length of the network's prefix, bits.
     pub prefix_bits: u8,
+}
+
+/// A place on a bridge of the host's, with IPv4 alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BridgePort {
+    /// The bridge's device.
+    pub device: String,
+    /// The bridge's own address and the one inside.
+    pub addresses: PairAddresses,
 }
 
 /// A folder that the inside shares with the host.

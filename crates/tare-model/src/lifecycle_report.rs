@@ -1,6 +1,6 @@
 //! What one life of an environment took; the content of raw output in format `lifecycle/1`.
 //!
-//! Three marks on the host's monotonic clock, counted from the moment at which the environment was asked
+//! Marks on the host's monotonic clock, counted from the moment at which the environment was asked
 //! for. The marks are the engine's: it drives the environment, so only it can time it from outside. Between two of
 //! them it looks how much memory and disk the idle environment takes, which is in none of the times.
 //! What they cannot see: how the time is divided inside the environment.
@@ -15,6 +15,10 @@ pub const LIFECYCLE_FORMAT: &str = "lifecycle/1";
 pub struct LifecycleReport {
     /// The environment was asked for: 0, unless the origin is an earlier moment.
     pub created_ns: u64,
+    /// The environment was there and its agent started, as far as its driver can say; none in reports of before it was
+    /// told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_ns: Option<u64>,
     /// The first answer of the agent inside had arrived.
     pub ready_ns: u64,
     /// The environment had been stopped and removed.
@@ -39,6 +43,7 @@ mod tests {
     fn the_three_marks_keep_their_names_in_json() {
         let report = LifecycleReport {
             created_ns: 0,
+            started_ns: None,
             ready_ns: 12,
             removed_ns: 34,
             stop_ns: None,

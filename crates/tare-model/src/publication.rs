@@ -11,7 +11,7 @@ use crate::words::words;
 mod rule;
 mod sweep;
 
-pub use rule::{Place, Rule, Several};
+pub use rule::{Available, Place, Rule, Several};
 pub use sweep::unfolded;
 
 /// A publication that a study repeats.
@@ -311,6 +311,19 @@ pub struct Claim {
     pub at: String,
     /// How it is decided, fixed before the run.
     pub rule: Rule,
+    /// What has to hold for the claim to mean anything: a cost that something takes away has to occur.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<Rule>,
+    /// The least parameters at which the first quantity is what the claim is about.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub from: BTreeMap<String, i64>,
+}
+
+impl Claim {
+    /// The rule and its premise.
+    pub fn rules(&self) -> impl Iterator<Item = &Rule> {
+        std::iter::once(&self.rule).chain(&self.given)
+    }
 }
 
 /// What was wrong, and how this study avoids it.

@@ -48,6 +48,12 @@ pub enum Request {
         /// The processor.
         cpu: u32,
     },
+    /// Workers are to have so many bytes more in their environment and heap, so that no run depends on where things
+    /// happen to lie. No answer.
+    Pad {
+        /// How many.
+        bytes: u32,
+    },
     /// Run a probe in a fresh worker process.
     Run {
         /// Chosen by the host; comes back in the replies.

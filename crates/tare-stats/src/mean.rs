@@ -9,7 +9,7 @@
 //! covered 45 % in simulation, so it never carries a verdict.
 
 use crate::interval::{Estimate, Interval, Undetermined, check, mean};
-use crate::special::{t_quantile, t_upper};
+use crate::special::t_quantile;
 
 /// Mean of `d` with the t interval, on the scale of `d`; [`Interval::exp`] makes it a
 /// ratio. Exact for independent normal d. Needs n ≥ 2; all values equal give width zero.
@@ -34,20 +34,6 @@ pub fn mean_paired(d: &[f64], level: f64) -> Result<Estimate, Undetermined> {
         n: d.len(),
         coverage: level,
     })
-}
-
-/// Two-sided t-test p of "the mean of d is zero". `None` below two values or if any is
-/// not finite; without any spread 0, or 1 if all are zero.
-pub fn mean_paired_p(d: &[f64]) -> Option<f64> {
-    check(&[d], 0.5).ok()?;
-    if d.len() < 2 {
-        return None;
-    }
-    let (centre, error) = (mean(d), standard_error(d));
-    if error == 0.0 {
-        return Some(if centre == 0.0 { 1.0 } else { 0.0 });
-    }
-    Some(2.0 * t_upper((centre / error).abs(), (d.len() - 1) as f64))
 }
 
 /// Sample variance with divisor n − 1, in two passes. `NaN` below two values.

@@ -20,6 +20,8 @@ pub mod plan;
 mod registered;
 pub mod report;
 pub mod run;
+pub mod service;
+pub mod serving;
 #[cfg(test)]
 #[path = "../../tare-agent/tests/common/skip.rs"]
 mod skip;

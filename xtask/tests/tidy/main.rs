@@ -88,13 +88,19 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
     BTreeMap::from([
         ("cx", &[] as &[&str]),
         ("env", &["cx"]),
-        ("workload", &[]),
+        ("workload", &["service"]),
         ("config", &["env", "workload"]),
         ("plan", &["config"]),
         ("check", &["cx", "config", "env", "plan"]),
         ("store", &["cx", "plan"]),
         ("parity", &["env"]),
-        ("run", &["cx", "env", "workload", "plan", "store", "parity"]),
+        ("service", &["cx"]),
+        (
+            "run",
+            &[
+                "cx", "env", "workload", "plan", "store", "parity", "service",
+            ],
+        ),
         ("cause", &["env"]),
         ("analyze", &["workload", "store", "parity", "cause"]),
         ("diagnose", &["analyze", "cause"]),

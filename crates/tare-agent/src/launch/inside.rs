@@ -115,6 +115,9 @@ fn build(inside: &Inside<'_>, missing: &mut Vec<Missing>) -> Result<(), LaunchEr
     if spec.namespaces.cgroup {
         sys::unshare(libc::CLONE_NEWCGROUP).map_err(refused("enter a cgroup namespace"))?;
     }
+    if spec.bridge.is_some() && inside.addresses.is_some() {
+        network::without_ipv6()?;
+    }
     if spec.namespaces.mount {
         mounts::make_private()?;
         let root = Root::new(match inside.layers {

@@ -258,10 +258,11 @@ fn start(plan: &Plan, made: &mut Made, reporter: &mut Reporter) -> Result<Relay,
     let filter = Filter::new(spec.seccomp, spec.docker, spec.seccomp_spec_allow, &kept)?;
     report.seccomp = filter.as_ref().map(Filter::report);
     let layers = rootfs::prepare(spec)?;
-    report.addresses = plan
-        .has_pair
-        .then(|| network::choose(&plan.label()))
-        .transpose()?;
+    report.addresses = match &spec.bridge {
+        _ if !plan.has_pair => None,
+        Some(port) => Some(port.addresses),
+        None => Some(network::choose(&plan.label())?),
+    };
     let (relay, streams) = match spec.stdio {
         Stdio::Inherit => (Relay::default(), None),
         Stdio::Relay => {
@@ -301,7 +302,8 @@ fn start(plan: &Plan, made: &mut Made, reporter: &mut Reporter) -> Result<Relay,
     made.groups.admit(process)?;
     if let Some(addresses) = report.addresses {
         let outer = network::outer_name(&plan.label());
-        network::make_pair(&outer, &spec.run, process, &addresses)?;
+        let bridge = spec.bridge.as_ref().map(|port| port.device.as_str());
+        network::make_pair(&outer, &spec.run, process, &addresses, bridge)?;
         report.links.push(outer.clone());
         made.link = Some(outer);
     }

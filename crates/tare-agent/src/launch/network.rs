@@ -1,7 +1,8 @@
 //! The network of the container: a loopback device, or besides it a veth pair between host and inside.
 //!
 //! The pair is point to point: no bridge, no address translation, no port proxy. What a bridge network of an
-//! engine costs beyond a veth pair is therefore the difference between the two environments.
+//! engine costs beyond a veth pair is therefore the difference between the two environments. A bare process that
+//! needs the outside is a port of an engine's bridge instead, by which it reaches what a container there reaches.
 //! The addresses come from 198.18.0.0/15, which RFC 2544 sets aside for measuring network devices: the run's
 //! label is hashed to one of its 32 768 blocks of four, and a block that any route of the host covers is
 //! passed over. It cannot see a block that another machine of the same network uses, nor one that is chosen
@@ -9,7 +10,7 @@
 //! The outer device is called `tare-` and eight hexadecimal digits and carries the run as its alias. It vanishes
 //! with the inner one, that is with the network namespace.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::net::Ipv4Addr;
 
@@ -137,12 +138,14 @@ fn veth(outer: &str, inner: &str, process: libc::pid_t) -> Message {
         .close(&info)
 }
 
-/// Makes the pair, its inner end in the network namespace of `process`, and raises the outer end.
+/// Makes the pair, its inner end in the network namespace of `process`, and raises the outer end, as a port of a bridge
+/// if one is named.
 pub(super) fn make_pair(
     outer: &str,
     run: &RunId,
     process: libc::pid_t,
     addresses: &PairAddresses,
+    bridge: Option<&str>,
 ) -> Result<(), LaunchError> {
     let socket = sys::route_socket().map_err(refused("open a netlink socket"))?;
     ask(&socket, veth(outer, INNER, process)).map_err(|error| {
@@ -156,22 +159,33 @@ pub(super) fn make_pair(
         });
         refusal
     })?;
-    if let Err(error) = raise_outside(outer, run, addresses) {
+    let raised = match bridge {
+        None => raise_outside(outer, run, addresses),
+        Some(bridge) => label(outer, run).and_then(|()| plug_in(outer, bridge)),
+    };
+    if let Err(error) = raised {
         // The first failure is what the reader needs; a device left here goes with the namespace.
         let _ = remove(outer);
-        return Err(refused("give the outer end its address")(error));
+        return Err(refused("raise the outer end")(error));
     }
     Ok(())
 }
 
-/// Labels a device of the host with the run, gives it the host's address and raises it.
-pub(crate) fn raise_outside(outer: &str, run: &RunId, addresses: &PairAddresses) -> io::Result<()> {
+/// Labels a device of the host with the run.
+fn label(outer: &str, run: &RunId) -> io::Result<()> {
     let socket = sys::route_socket()?;
     let index = link_index(&socket, outer)?.ok_or_else(|| missing_device(outer))?;
-    let label = Message::new(libc::RTM_NEWLINK, libc::NLM_F_ACK)
+    let message = Message::new(libc::RTM_NEWLINK, libc::NLM_F_ACK)
         .link(index, 0, 0)
         .text(libc::IFLA_IFALIAS, &format!("{ALIAS}{run}"));
-    ask(&socket, label)?;
+    ask(&socket, message)
+}
+
+/// Labels a device of the host with the run, gives it the host's address and raises it.
+pub(crate) fn raise_outside(outer: &str, run: &RunId, addresses: &PairAddresses) -> io::Result<()> {
+    label(outer, run)?;
+    let socket = sys::route_socket()?;
+    let index = link_index(&socket, outer)?.ok_or_else(|| missing_device(outer))?;
     raise(
         &socket,
         index,
@@ -201,8 +215,17 @@ pub(crate) fn raise_inside(addresses: Option<&PairAddresses>) -> Result<(), Laun
     ask(&socket, message).map_err(refused("add the default route inside"))
 }
 
+/// Inside, before the pair is raised: engines give their containers IPv4 alone, unless they are asked for more.
+pub(super) fn without_ipv6() -> Result<(), LaunchError> {
+    match fs::write(format!("/proc/sys/net/ipv6/conf/{INNER}/disable_ipv6"), "1") {
+        // A kernel without it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other.map_err(refused("leave IPv6 out inside")),
+    }
+}
+
 /// The bridge in the namespace of a hub.
-const BRIDGE: &str = "tare0";
+pub(crate) const BRIDGE: &str = "tare0";
 /// The second device inside, on the network of the instance's siblings.
 pub(crate) const SIBLING: &str = "eth1";
 
@@ -231,10 +254,10 @@ pub(crate) fn within_hub<T>(hub: u32, action: impl FnOnce() -> io::Result<T>) ->
     done
 }
 
-/// Makes a device of this namespace a port of the hub's bridge and raises it.
-pub(crate) fn plug_in(device: &str) -> io::Result<()> {
+/// Makes a device of this namespace a port of a bridge and raises it.
+pub(crate) fn plug_in(device: &str, bridge: &str) -> io::Result<()> {
     let socket = sys::route_socket()?;
-    let bridge = link_index(&socket, BRIDGE)?.ok_or_else(|| missing_device(BRIDGE))?;
+    let bridge = link_index(&socket, bridge)?.ok_or_else(|| missing_device(bridge))?;
     let index = link_index(&socket, device)?.ok_or_else(|| missing_device(device))?;
     let message = Message::new(libc::RTM_NEWLINK, libc::NLM_F_ACK)
         .link(index, 0, 0)
@@ -256,7 +279,7 @@ pub(super) fn join_hub(process: libc::pid_t, link: &SiblingLink) -> Result<Strin
         let socket = sys::route_socket()?;
         let message = veth(&port, SIBLING, process);
         ask(&socket, message)?;
-        plug_in(&port)
+        plug_in(&port, BRIDGE)
     })
     .map_err(|error| {
         let mut refusal = refused("join the network of the arm's instances")(error);

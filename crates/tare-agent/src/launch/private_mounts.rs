@@ -157,7 +157,7 @@ fn make_network(run: &RunId, label: &str, folder: &Path) -> Result<(), LaunchErr
     }
     drop(go_read);
     let outer = network::outer_name(label);
-    let made = network::make_pair(&outer, run, holder, &addresses).and_then(|()| {
+    let made = network::make_pair(&outer, run, holder, &addresses, None).and_then(|()| {
         let place = folder.join("netns");
         let step = format!("bind the network namespace on `{}`", place.display());
         File::create(&place)

@@ -20,6 +20,14 @@ pub(super) struct Alternation {
     bound: Option<Binding>,
 }
 
+/// How many slices there are where the time is for so many: every order of the arms as often as any other, unless that
+/// took more than twice the time.
+fn whole_rounds(slices: usize, rows: usize) -> usize {
+    let slices = slices.max(FEWEST_SLICES);
+    let whole = slices.next_multiple_of(rows.max(1));
+    if whole <= 2 * slices { whole } else { slices }
+}
+
 /// The rounds of one stretch of timed work: in a trial of its own until its share of the time is used, in slices
 /// one to a turn.
 #[derive(Debug)]
@@ -119,7 +127,7 @@ impl Meter {
                 alternation.turns.enter()?;
                 alternation.is_open = true;
                 let slices = whole_place((share_ns / alternation.slice_ns as f64).ceil());
-                Some(slices.max(FEWEST_SLICES))
+                Some(whole_rounds(slices, alternation.turns.n_rows()))
             }
         };
         Ok(Rounds {
@@ -162,5 +170,17 @@ impl Meter {
         self.slice_ns().map_or(1, |slice_ns| {
             whole_part(slice_ns as f64 * COUNTED / operation_ns.max(1.0)).max(1)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_fill_whole_rounds_of_orders() {
+        let found = [(20, 1), (20, 6), (20, 4), (3, 6), (21, 4), (8, 60)];
+        let found = found.map(|(slices, rows)| whole_rounds(slices, rows));
+        assert_eq!(found, [20, 24, 20, 12, 24, 8]);
     }
 }

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use tare_model::frames::Frames;
 use tare_model::outcome::Exit;
 
+use super::PAD;
 use crate::probe::command::left;
 
 /// How long to wait for killed processes of a worker's group to be gone.
@@ -37,8 +38,8 @@ pub(super) struct Worker {
 }
 
 /// Starts a worker from this very program: its own bytes, whatever has become of its file. It waits on the processor
-/// `near`, if it may.
-pub(super) fn start_worker(near: Option<u32>) -> io::Result<Worker> {
+/// `near`, if it may, and has a `pad`.
+pub(super) fn start_worker(near: Option<u32>, pad: &str) -> io::Result<Worker> {
     let program = if cfg!(target_os = "linux") && std::fs::exists("/proc/self/exe").unwrap_or(false)
     {
         "/proc/self/exe".into()
@@ -54,6 +55,7 @@ pub(super) fn start_worker(near: Option<u32>) -> io::Result<Worker> {
         .arg("worker")
         .arg(std::process::id().to_string())
         .args(near.map(|cpu| cpu.to_string()))
+        .env(PAD, pad)
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -37,6 +37,18 @@ pub const STDERR_LIMIT: usize = 64 << 10;
 /// How much of it becomes the message of a failure, bytes.
 const MESSAGE_LIMIT: usize = 2 << 10;
 
+/// The variable that a worker has for its length alone: what lies below it on the stack, and what is allocated after as
+/// many bytes, is somewhere else than in the launch before.
+pub(crate) const PAD: &str = "TARE_PAD";
+
+/// The value of [`PAD`] with so many bytes.
+pub(crate) fn pad_of(bytes: u32) -> String {
+    "x".repeat(usize::try_from(bytes.min(MOST_PAD_BYTES)).unwrap_or(0))
+}
+
+/// No pad is longer: more would be other work and not another place.
+const MOST_PAD_BYTES: u32 = 64 << 10;
+
 /// Why the agent gave up.
 #[derive(Debug)]
 pub enum ServeError {

@@ -24,7 +24,7 @@ use super::children::{
 };
 use super::trial::{self, Trial};
 use super::{
-    Killed, Said, ServeError, ServeOptions, already_running, hello, keep, not_started, sort,
+    Killed, Said, ServeError, ServeOptions, already_running, hello, keep, not_started, pad_of, sort,
 };
 use crate::binding::Binding;
 use crate::facts;
@@ -72,6 +72,8 @@ struct Server<'a> {
     active: Vec<Trial<Worker>>,
     /// The processor from which the host asks.
     near: Option<u32>,
+    /// The pad of its workers.
+    pad: String,
     /// Bound to it, while nothing has to be started or found out.
     meeting: Option<Binding>,
     /// An entry like a request's. Without one that stays, each request would have the allocator ask the kernel for a
@@ -103,6 +105,7 @@ pub fn serve(
         spare: None,
         active: Vec::new(),
         near: None,
+        pad: String::new(),
         meeting: None,
         _entry: Params::new().with("", false),
         options,
@@ -301,7 +304,7 @@ impl Server<'_> {
     /// Starts a worker that may use every processor that this agent was given.
     fn start_worker(&mut self) -> io::Result<Worker> {
         self.meeting = None;
-        start_worker(self.near)
+        start_worker(self.near, &self.pad)
     }
 
     fn read_requests(&mut self) -> Result<Next, ServeError> {
@@ -329,6 +332,11 @@ impl Server<'_> {
                     write_frame(&mut self.output, &Reply::Facts { facts })?;
                 }
                 Request::Meet { cpu } => self.near = Some(cpu),
+                Request::Pad { bytes } => {
+                    self.pad = pad_of(bytes);
+                    self.spare.take().iter().for_each(end_worker);
+                    self.refill();
+                }
                 Request::Run { .. } => self.dispatch(&request)?,
                 Request::Go { trial } => self.of(trial, |active| active.let_go(&request)),
                 Request::Turn { trial } => self.of(trial, |active| active.give_turn(&request)),
@@ -388,13 +396,16 @@ impl Server<'_> {
         let spare = self.spare.take();
         let active = self.active.drain(..).map(|active| active.worker);
         let living = active.filter(|worker| worker.exit.is_none());
-        for worker in living.chain(spare) {
-            kill_group(worker.pid);
-            reap(worker.pid);
-            wait_for_strays(worker.pid);
-        }
+        living.chain(spare).for_each(|worker| end_worker(&worker));
         end_adopted(&[]);
     }
+}
+
+/// Kills and reaps a worker that is not reaped.
+fn end_worker(worker: &Worker) {
+    kill_group(worker.pid);
+    reap(worker.pid);
+    wait_for_strays(worker.pid);
 }
 
 /// What [`Server::wait`] found readable, besides the workers.

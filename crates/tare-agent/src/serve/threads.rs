@@ -17,7 +17,8 @@ use tare_model::wire::{FrameError, Reply, Request, read_frame, write_frame};
 
 use super::trial::{self, Trial};
 use super::{
-    Killed, Said, ServeError, ServeOptions, already_running, hello, keep, not_started, sort,
+    Killed, PAD, Said, ServeError, ServeOptions, already_running, hello, keep, not_started, pad_of,
+    sort,
 };
 use crate::facts;
 use crate::probe::Probe;
@@ -72,6 +73,8 @@ struct Server<'a> {
     started: u64,
     spare: Option<Worker>,
     active: Vec<Trial<Worker>>,
+    /// The pad of its workers.
+    pad: String,
     options: &'a ServeOptions,
     extra: &'a [&'static Probe],
 }
@@ -103,6 +106,7 @@ pub fn serve(
         started: 0,
         spare: None,
         active: Vec::new(),
+        pad: String::new(),
         options,
         extra,
     };
@@ -203,6 +207,11 @@ impl Server<'_> {
             }
             // Threads of several processors serve here.
             Request::Meet { .. } => {}
+            Request::Pad { bytes } => {
+                self.pad = pad_of(*bytes);
+                self.spare.take().into_iter().for_each(end_worker);
+                self.refill();
+            }
             Request::Run {
                 trial,
                 limit_ns,
@@ -298,6 +307,7 @@ impl Server<'_> {
         let job = format!("Local\\tare-{agent}-{number}");
         let mut child = Command::new(std::env::current_exe()?)
             .args(["worker", &agent.to_string(), &job])
+            .env(PAD, &self.pad)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -350,11 +360,14 @@ impl Server<'_> {
 
     fn kill_everything(&mut self) {
         let active = self.active.drain(..).map(|active| active.worker);
-        for mut worker in active.chain(self.spare.take()) {
-            let _ = worker.child.kill();
-            let _ = worker.child.wait();
-        }
+        active.chain(self.spare.take()).for_each(end_worker);
     }
+}
+
+/// Kills and reaps a worker.
+fn end_worker(mut worker: Worker) {
+    let _ = worker.child.kill();
+    let _ = worker.child.wait();
 }
 
 #[cfg(unix)]

@@ -116,6 +116,25 @@ pub enum Rule {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_most: Option<f64>,
     },
+    /// How much it is, with all instances: itself, or as a share of what the arm has of it.
+    Amount {
+        /// Of what.
+        quantity: String,
+        /// The arm.
+        arm: String,
+        /// With so many instances at once.
+        #[serde(default = "one")]
+        instances: u32,
+        /// What it is a share of; the quantity's own unit counts where nothing is named.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        of: Option<Available>,
+        /// It is not below this.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at_least: Option<f64>,
+        /// It is not above this.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at_most: Option<f64>,
+    },
     /// More than half, or than a given share, of several costs of an arm.
     Most(Several),
     /// Every one of several costs of an arm.
@@ -125,6 +144,16 @@ pub enum Rule {
         /// Why.
         because: String,
     },
+}
+
+/// What an arm has of something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Available {
+    /// Processors that it may use.
+    Processors,
+    /// Memory, bytes.
+    Memory,
 }
 
 /// The costs of one arm that a rule counts.
@@ -224,6 +253,9 @@ impl Rule {
             | Self::Even {
                 at_least, at_most, ..
             }
+            | Self::Amount {
+                at_least, at_most, ..
+            }
             | Self::Most(Several {
                 at_least, at_most, ..
             })
@@ -240,6 +272,7 @@ impl Rule {
             Self::Cost { quantity, .. }
             | Self::Between { quantity, .. }
             | Self::Growth { quantity, .. }
+            | Self::Amount { quantity, .. }
             | Self::Even { quantity, .. } => vec![quantity],
             Self::Ratio { quantity, to, .. } | Self::Costs { quantity, to, .. } => {
                 vec![quantity, to]
@@ -257,6 +290,7 @@ impl Rule {
             Self::Cost { arm, .. }
             | Self::Growth { arm, .. }
             | Self::Ratio { arm, .. }
+            | Self::Amount { arm, .. }
             | Self::Even { arm, .. } => vec![arm],
             Self::Costs { arm, other, .. }
             | Self::Most(Several { arm, other, .. })

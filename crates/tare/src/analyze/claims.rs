@@ -1,7 +1,8 @@
 //! Published claims, judged by rules that were fixed before the run.
 //!
 //! A rule is a ratio with bounds. Its interval inside of the bounds: the claim holds here. Outside of them: it
-//! does not. Across one of them: undecided. What was not measured decides nothing, and says why.
+//! does not. Across one of them: undecided. What was not measured decides nothing, and says why; nor does a claim whose
+//! premise does not occur here, or whose quantity is another one at this scale.
 //! The ratios are made in `rule`.
 //! What it cannot see: whether this machine and these versions are what the authors meant.
 
@@ -43,23 +44,37 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
         };
         return told(ClaimVerdict::NotTestable, because.clone());
     };
+    if let Some(why) = too_small(claim, &look).or_else(|| without_premise(claim, &look)) {
+        return told(ClaimVerdict::NotTestable, why);
+    }
     let Some(several) = claim.rule.several() else {
         return match look.ratio(&claim.rule) {
             Err(why) => told(ClaimVerdict::NotTestable, why),
             Ok(ratio) => {
                 let outcome = place(&ratio, bounds);
-                told(
-                    outcome,
-                    format!("{} was claimed to be {}", shown(&ratio), wanted(bounds)),
-                )
+                let because = format!("{} was claimed to be {}", shown(&ratio), wanted(bounds));
+                told(outcome, because)
             }
         };
     };
+    let n = several.quantities.len();
+    // That one of all is not so is looked for in all of them.
+    let is_all = matches!(claim.rule, Rule::All(_));
     let mut counts = [0usize; 3];
     let mut missing = Vec::new();
     for name in &several.quantities {
         match look.one_of(name, several) {
-            Ok(ratio) => counts[place(&ratio, bounds) as usize] += 1,
+            Ok(ratio) => {
+                let outcome = match place(&ratio.span, bounds) {
+                    ClaimVerdict::Fails if is_all => ratio
+                        .of_several(n)
+                        .map(|span| place(&span, bounds))
+                        .filter(|outcome| *outcome == ClaimVerdict::Fails)
+                        .unwrap_or(ClaimVerdict::Undecided),
+                    outcome => outcome,
+                };
+                counts[outcome as usize] += 1;
+            }
             Err(why) => missing.push(why),
         }
     }
@@ -74,7 +89,6 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
         }
         return told(ClaimVerdict::NotTestable, reasons.join("; "));
     }
-    let n = several.quantities.len();
     let outcome = of_several(&claim.rule, holds, fails, n);
     let mut because = format!(
         "of {n} ratios, {holds} {}, {fails} clearly not, {undecided} undecided",
@@ -84,6 +98,39 @@ fn judge(claim: &Claim, publication: &Publication, dossier: &Dossier) -> Dossier
         let _ = write!(because, ", {} not measured", missing.len());
     }
     told(outcome, because)
+}
+
+/// That a quantity of the claim is measured at a scale at which it is another one.
+fn too_small(claim: &Claim, look: &Lookup<'_>) -> Option<String> {
+    let quantity = look.quantity(claim.rule.quantities().first()?)?;
+    let cells = look.dossier.cells.iter();
+    let mut cells =
+        cells.filter(|it| it.metric == quantity.metric && it.params.covers(&quantity.params));
+    cells.find_map(|cell| {
+        claim.from.iter().find_map(|(param, least)| {
+            let own = cell.params.int(param).filter(|own| own < least)?;
+            Some(format!(
+                "“{}” was measured with {param} = {own}; below {least} it is another quantity than the claim's",
+                quantity.label
+            ))
+        })
+    })
+}
+
+/// That what the claim takes for granted is not so here, or not known.
+fn without_premise(claim: &Claim, look: &Lookup<'_>) -> Option<String> {
+    let given = claim.given.as_ref()?;
+    let bounds = given.bounds()?;
+    match look.ratio(given) {
+        Err(why) => Some(why),
+        Ok(ratio) => (place(&ratio, bounds) != ClaimVerdict::Holds).then(|| {
+            let at = wanted(bounds);
+            format!(
+                "its premise does not occur here: {} is not surely {at}",
+                shown(&ratio)
+            )
+        }),
+    }
 }
 
 fn place(ratio: &Span, (low, high): (f64, f64)) -> ClaimVerdict {
@@ -107,7 +154,11 @@ fn shown(ratio: &Span) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tare_model::Value;
+    use tare_model::dossier::DossierBlock;
+
     use super::*;
+    use crate::analyze::cell::level_of;
     use crate::analyze::publication::tests::publication_of;
 
     #[test]
@@ -157,5 +208,126 @@ claim = [
         assert_eq!(verdicts(&dossier), [none, none, ClaimVerdict::Holds]);
         let told = &judged(&publication, &dossier)[0].because;
         assert!(told.contains("1.0 here, 1.1 in the baseline"), "{told}");
+    }
+
+    /// Three arms of 16 blocks, whose values a block moves together by 10 %; the arms' own noise is 0.5 %.
+    fn of_blocks(costs: [f64; 3]) -> Dossier {
+        const STORED: &str = include_str!("../../../../fixtures/before/20261122-210539-1f5a.json");
+        let mut dossier: Dossier = serde_json::from_str(STORED).unwrap();
+        let mut stream = tare_stats::Stream::new(7, 0, 0);
+        let mut noise = |sd: f64| sd * stream.normal();
+        let rows: Vec<[f64; 4]> = (0..16)
+            .map(|_| {
+                let shared = noise(0.1);
+                [1.0, costs[0], costs[1], costs[2]]
+                    .map(|cost| 100.0 * (shared + noise(0.005)).exp() * cost)
+            })
+            .collect();
+        let like = dossier.cells[0].clone();
+        let arm = dossier.arms[1].clone();
+        dossier.cells.clear();
+        dossier.aa.clear();
+        for (place, id) in ["one", "two", "three"].into_iter().enumerate() {
+            let mut cell = like.clone();
+            (cell.arm, cell.n_blocks) = (id.to_owned(), 16);
+            cell.flags.clear();
+            let blocks = rows.iter().zip(0..).map(|(row, block)| DossierBlock {
+                block,
+                base: row[0],
+                env: row[place + 1],
+                ..like.blocks[0]
+            });
+            cell.blocks = blocks.collect();
+            for block in &mut cell.blocks {
+                (block.base_alone, block.env_alone, block.apart) = (None, None, None);
+            }
+            let values = |place: usize| -> Vec<f64> { rows.iter().map(|row| row[place]).collect() };
+            let launches = [0; 16];
+            cell.base = level_of(&values(0), &launches);
+            cell.env = level_of(&values(place + 1), &launches);
+            let mut of_arm = arm.clone();
+            of_arm.id = id.to_owned();
+            dossier.arms.push(of_arm);
+            dossier.cells.push(cell);
+        }
+        dossier
+    }
+
+    #[test]
+    fn what_blocks_share_decides_no_claim_of_two_arms() {
+        const PARTS: &str = r#"
+quantity = [{ name = "call", label = "Call", metric = "syscall.getppid.time" }]
+claim = [
+  { id = "even", published = "p", at = "", rule = { kind = "between", quantity = "call", arm = "two", other = "one", at_least = 0.98, at_most = 1.02 } },
+  { id = "odd", published = "p", at = "", rule = { kind = "between", quantity = "call", arm = "three", other = "one", at_least = 0.98, at_most = 1.02 } },
+  { id = "gains", published = "p", at = "", rule = { kind = "between", quantity = "call", arm = "two", other = "one", at_most = 1.02 }, given = { kind = "between", quantity = "call", arm = "two", other = "one", at_least = 1.03 } },
+  { id = "premise", published = "p", at = "", rule = { kind = "between", quantity = "call", arm = "two", other = "one", at_most = 1.02 }, given = { kind = "between", quantity = "call", arm = "three", other = "one", at_least = 1.03 } },
+]
+"#;
+        let dossier = of_blocks([1.0, 1.0, 1.05]);
+        let claims = judged(&publication_of(PARTS), &dossier);
+        let verdicts: Vec<ClaimVerdict> = claims.iter().map(|claim| claim.verdict).collect();
+        use ClaimVerdict::{Fails, Holds, NotTestable};
+        assert_eq!(verdicts, [Holds, Fails, NotTestable, Holds], "{claims:?}");
+        assert!(claims[2].because.contains("premise"), "{claims:?}");
+    }
+
+    #[test]
+    fn one_of_many_at_the_bound_does_not_make_all_fail() {
+        let mut parts = String::new();
+        let mut names = Vec::new();
+        for n in 0..30 {
+            let name = format!("q{n}");
+            let _ = write!(
+                parts,
+                "[[quantity]]\nname = \"{name}\"\nlabel = \"Q\"\nmetric = \"syscall.getppid.time\"\n"
+            );
+            names.push(format!("\"{name}\""));
+        }
+        let _ = write!(
+            parts,
+            "[[claim]]\nid = \"all\"\npublished = \"p\"\nat = \"\"\nrule = {{ kind = \"all\", quantities = [{}], arm = \"two\", other = \"one\", at_least = AT }}\n",
+            names.join(", ")
+        );
+        let verdict = |two: f64, at_least: &str| {
+            let publication = publication_of(&parts.replace("AT", at_least));
+            judged(&publication, &of_blocks([1.0, two, 1.0]))[0].verdict
+        };
+        let dossier = of_blocks([1.0, 1.0, 1.0]);
+        let publication = publication_of(&parts.replace("AT", "1.0"));
+        let look = Lookup {
+            publication: &publication,
+            dossier: &dossier,
+        };
+        let several = publication.claims[0].rule.several().unwrap();
+        let ratio = look.one_of("q0", several).unwrap();
+        let corrected = ratio.of_several(30).unwrap();
+        assert!(corrected.low < ratio.span.low && ratio.span.high < corrected.high);
+        // A bound between both ends: one test alone would be failed, thirty are not.
+        let between = f64::midpoint(ratio.span.high, corrected.high);
+        assert_eq!(verdict(1.0, &between.to_string()), ClaimVerdict::Undecided);
+        assert_eq!(verdict(1.0, "1.2"), ClaimVerdict::Fails);
+    }
+
+    #[test]
+    fn a_scale_below_that_of_the_claim_is_said() {
+        const PARTS: &str = r#"
+quantity = [{ name = "call", label = "Call", metric = "syscall.getppid.time" }]
+claim = [{ id = "a", published = "p", at = "", rule = { kind = "cost", quantity = "call", arm = "container", at_least = 0.01 }, from = { size = 8000 } }]
+"#;
+        const STORED: &str = include_str!("../../../../fixtures/before/20261122-210539-1f5a.json");
+        let mut dossier: Dossier = serde_json::from_str(STORED).unwrap();
+        let publication = publication_of(PARTS);
+        let claim = |dossier: &Dossier| judged(&publication, dossier).remove(0);
+        for (size, verdict) in [
+            (1000, ClaimVerdict::NotTestable),
+            (8000, ClaimVerdict::Holds),
+        ] {
+            for cell in dossier.cells.iter_mut().chain(&mut dossier.aa) {
+                cell.params.0.insert("size".to_owned(), Value::Int(size));
+            }
+            let claim = claim(&dossier);
+            assert_eq!(claim.verdict, verdict, "{claim:?}");
+        }
     }
 }

@@ -85,14 +85,6 @@ impl<'a> Collector<'a> {
         self.totals.trials
     }
 
-    pub(super) fn totals(&self) -> Totals {
-        self.totals
-    }
-
-    pub(super) fn set_totals(&mut self, totals: Totals) {
-        self.totals = totals;
-    }
-
     /// Time in which values were taken, seconds, all trials together; `None` where one does not say.
     pub(crate) fn timed_s(&self) -> Option<f64> {
         self.totals.timed_ns.map(|ns| ns as f64 / 1e9)

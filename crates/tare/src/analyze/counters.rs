@@ -79,13 +79,6 @@ impl CounterRow {
         self.0 = row.into_boxed_slice();
     }
 
-    /// Whether every number belongs to a counter.
-    pub(super) fn is_sound(&self) -> bool {
-        self.0
-            .iter()
-            .all(|(column, _)| usize::from(*column) < NAMES.len())
-    }
-
     /// Each number that was read, with its place in [`NAMES`].
     pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, f32)> {
         self.0

@@ -105,6 +105,7 @@ pub(crate) fn examine(evidence: &Evidence<'_>) -> Vec<Flag> {
         bimodal(evidence),
         outliers(evidence),
         tails(evidence),
+        rare_slices(evidence),
         coarse_values(evidence),
         replaced(evidence),
         machine::steal(evidence),
@@ -351,6 +352,28 @@ fn tails(evidence: &Evidence<'_>) -> Option<Flag> {
                 hl.low.exp(),
                 hl.high.exp()
             ),
+        )
+    })
+}
+
+/// What all slices took together, where its interval lies beside that of the typical one: few slices carry it.
+fn rare_slices(evidence: &Evidence<'_>) -> Option<Flag> {
+    let pairs = evidence.pairs;
+    let is_sliced = pairs.all.iter().all(|pair| pair.env.0.turns.were_taken());
+    let totals = is_sliced.then(|| {
+        let better = evidence.metric.better;
+        pairs.ln_ratios(better, |reading| reading.total)
+    });
+    let total = effect::interval(&totals??, pairs.launches()).ok()?;
+    let typical = &evidence.effect.ci95;
+    (total.low > typical.high || total.high < typical.low).then(|| {
+        let told = [total, *typical].map(|interval| {
+            let ratio = interval.exp();
+            format!("{:.4} [{:.4}, {:.4}]", ratio.point, ratio.low, ratio.high)
+        });
+        flag(
+            "rare-slices",
+            format!("all slices together {}, typical {}", told[0], told[1]),
         )
     })
 }

@@ -128,8 +128,17 @@ pub(crate) fn effect(blocks: &[Differences], launches: &[u32]) -> Result<Effect,
 
 /// The 95 % interval alone, under the same rule.
 pub(crate) fn interval(blocks: &[Differences], launches: &[u32]) -> Result<Interval, Undetermined> {
+    interval_at(blocks, launches, super::LEVEL)
+}
+
+/// The same at another level.
+pub(crate) fn interval_at(
+    blocks: &[Differences],
+    launches: &[u32],
+    level: f64,
+) -> Result<Interval, Undetermined> {
     let factor = Widening::of(&means(blocks), launches).factor;
-    Ok(clustered(blocks, super::LEVEL)?.interval.widened(factor))
+    Ok(clustered(blocks, level)?.interval.widened(factor))
 }
 
 /// One-sided p of "the centre is 0 at most", under the same rule; `None` below six blocks.

@@ -29,9 +29,6 @@ pub(crate) struct Counted {
 
 type Place = (String, String, Absence);
 
-/// A place, its reasons with their number and hint, and the number of further ones.
-pub(super) type TallyEntry = (Place, Vec<(String, u32, Option<String>)>, Option<u32>);
-
 /// Failures by place and reason.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
@@ -69,34 +66,6 @@ impl Tally {
             .filter(|((of, _, is), _)| of == arm && *is == kind)
             .map(|(_, count)| *count);
         told.sum::<u32>() + further.sum::<u32>()
-    }
-
-    /// All that is counted, as plain data.
-    pub(super) fn entries(&self) -> Vec<TallyEntry> {
-        let places = self.by_place.iter();
-        places
-            .map(|(place, reasons)| {
-                let reasons = reasons.iter();
-                let reasons =
-                    reasons.map(|(reason, (count, hint))| (reason.clone(), *count, hint.clone()));
-                let further = self.further.get(place).copied();
-                (place.clone(), reasons.collect(), further)
-            })
-            .collect()
-    }
-
-    /// The same again from plain data.
-    pub(super) fn of_entries(entries: Vec<TallyEntry>) -> Self {
-        let mut tally = Self::default();
-        for (place, reasons, further) in entries {
-            if let Some(further) = further {
-                tally.further.insert(place.clone(), further);
-            }
-            let reasons = reasons.into_iter();
-            let reasons = reasons.map(|(reason, count, hint)| (reason, (count, hint)));
-            tally.by_place.insert(place, reasons.collect());
-        }
-        tally
     }
 
     /// Everything counted.

@@ -11,8 +11,6 @@
 //! What it cannot see: anything that was not recorded. It trusts the order and the blocks that the plan
 //! gave to the trials.
 
-use std::io;
-
 use tare_model::dossier::{
     CheckItem, DOSSIER_VERSION, Dossier, DossierArm, DossierCell, DossierStudy, RunCost,
 };
@@ -26,7 +24,6 @@ use crate::workload::Workload;
 pub mod beside;
 mod blocks;
 mod bounds;
-mod cached;
 mod cell;
 pub(crate) mod checklist;
 mod claims;
@@ -57,6 +54,7 @@ mod report;
 mod rule;
 mod series;
 mod together;
+pub mod truth;
 mod turns;
 mod void;
 
@@ -123,30 +121,6 @@ impl<'a> Analysis<'a> {
         self
     }
 
-    /// Writes what was taken so far, for a later [`Analysis::read`] by the same build over the same trials.
-    ///
-    /// # Errors
-    /// Those of `out`; a run of several instances or with remarks on its trials, which cannot be written.
-    pub fn write(&self, out: impl io::Write) -> io::Result<()> {
-        cached::write(&self.collected, out)
-    }
-
-    /// Takes up what [`Analysis::write`] wrote, of which `input` holds `length` bytes. The same build must have written it, of the same trials.
-    ///
-    /// # Errors
-    /// Those of `input`; bytes that are anything else, or not whole.
-    pub fn read(
-        head: &'a RunHead,
-        find: Find<'a>,
-        input: impl io::Read,
-        length: u64,
-    ) -> io::Result<Self> {
-        Ok(Self {
-            head,
-            collected: cached::read(&head.study, find, input, length)?,
-        })
-    }
-
     /// Takes a trial: each once, in any order.
     pub fn add<'t>(&mut self, data: impl Into<TrialRef<'t>>) {
         self.collected.add(data.into());
@@ -172,30 +146,9 @@ impl<'a> Analysis<'a> {
     }
 
     /// The dossier, and what is suspected, in the order of its findings.
-    pub fn dossier_and_suspected(self) -> (Dossier, Vec<Suspected>) {
-        self.dossier_and_suspected_beside(|_| ())
-    }
-
-    /// The same, and `other` is done with what was taken: beside that, where nothing has to be struck out first.
-    pub(crate) fn dossier_and_suspected_beside(
-        mut self,
-        other: impl FnOnce(&Self) + Send,
-    ) -> (Dossier, Vec<Suspected>) {
-        let (head, collected) = (self.head, &mut self.collected);
-        let struck = void::take_out(&head.study, |arm| head.facts(arm), collected);
-        let concluded = if struck.is_empty() {
-            std::thread::scope(|scope| {
-                // What is done beside can be left out where a system has no thread left.
-                let beside = || other(&self);
-                let _ = std::thread::Builder::new().spawn_scoped(scope, beside);
-                conclude(self.head, &self.collected)
-            })
-        } else {
-            void::put_back(struck, collected);
-            other(&self);
-            void::strike_out(self.head, &mut self.collected);
-            conclude(self.head, &self.collected)
-        };
+    pub fn dossier_and_suspected(mut self) -> (Dossier, Vec<Suspected>) {
+        void::strike_out(self.head, &mut self.collected);
+        let concluded = conclude(self.head, &self.collected);
         self.collected.release();
         concluded
     }

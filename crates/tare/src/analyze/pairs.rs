@@ -358,6 +358,7 @@ mod tests {
         Reading {
             typical,
             floor: typical,
+            total: typical,
             unsteady: false,
         }
     }

@@ -107,7 +107,7 @@ fn row(look: &Lookup<'_>, name: &str, columns: &[LayoutColumn]) -> DossierLayout
                         (name, &column.arm, column.instances),
                         (name, over, column.instances),
                     )
-                    .map(|span| (span, "ratio".to_owned())),
+                    .map(|ratio| (ratio.span, "ratio".to_owned())),
             };
             let (here, reason) = match here {
                 Ok((span, of_value)) => {

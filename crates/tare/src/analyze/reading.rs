@@ -20,6 +20,8 @@ pub(crate) struct Reading {
     pub(crate) typical: f64,
     /// Best observation, in the metric's unit.
     pub(crate) floor: f64,
+    /// Mean of all observations, of rates the harmonic one: what the whole of the work took.
+    pub(crate) total: f64,
     /// The series did not settle within its first half.
     pub(crate) unsteady: bool,
 }
@@ -43,8 +45,19 @@ pub(crate) fn read(observations: &[f64], better: Better, may_warm_up: bool) -> O
     Some(Reading {
         typical,
         floor,
+        total: mean(observations, better).unwrap_or(f64::NAN),
         unsteady: cut.hit_limit,
     })
+}
+
+/// The arithmetic mean where less is better, the harmonic one where more is; `None` for no values.
+pub(super) fn mean(values: &[f64], better: Better) -> Option<f64> {
+    let n = values.len() as f64;
+    let mean = match better {
+        Better::Lower => values.iter().sum::<f64>() / n,
+        Better::Higher => n / values.iter().map(|value| 1.0 / value).sum::<f64>(),
+    };
+    mean.is_finite().then_some(mean)
 }
 
 /// The natural logarithm of a value's cost: of the value itself where less is better, of its reciprocal
@@ -70,6 +83,7 @@ mod tests {
         let reading = read(&series, Better::Lower, true).unwrap();
         assert_eq!(reading.typical, 11.0);
         assert_eq!(reading.floor, 4.0);
+        assert!((reading.total - 1_314.0 / 50.0).abs() < 0.1, "{reading:?}");
         assert!(!reading.unsteady);
     }
 

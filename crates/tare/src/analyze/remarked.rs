@@ -88,6 +88,7 @@ mod tests {
         let reading = Reading {
             typical: 1.0,
             floor: 1.0,
+            total: 1.0,
             unsteady: false,
         };
         let env = [

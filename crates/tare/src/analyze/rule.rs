@@ -1,17 +1,23 @@
 //! What a rule of a publication's needs: what ratio is made of two of its values.
 //!
 //! A ratio against the baseline is the cell's own paired interval, and one of several instances to one alone is that
-//! of the series, paired by block. Other ratios are made of the two values' intervals, lower end over upper end and
-//! upper over lower: wider than a paired interval would be, so a verdict from it is on the safe side. What is no interval
-//! but a range of few blocks, and a cell whose two sides cannot be compared, decide nothing.
+//! of the series. Every other ratio is paired by block as well: what blocks share, such as a neighbour's load, falls out.
+//! Only where two values have too few blocks in common is it made of their intervals, lower end over upper end and upper
+//! over lower, which is wider. What is no interval but a range of few blocks, and a cell whose two sides cannot be
+//! compared, decide nothing.
 
-use tare_model::Better;
-use tare_model::dossier::{DossierCell, Span};
-use tare_model::publication::{Rule, Several};
+use std::collections::BTreeMap;
+
+use tare_model::dossier::{DossierBlock, DossierCell, Span};
+use tare_model::facts::cpu_list;
+use tare_model::publication::{Available, Place, Rule, Several};
+use tare_model::{Better, fact};
+use tare_stats::{Differences, Interval, normal_quantile};
 
 use super::beside::is_same_metric;
 use super::cell::counted;
 use super::diagnostics::{DIFFERENT_TOOL, EMULATED};
+use super::effect::interval_at;
 use super::flag::THROTTLED;
 use super::quantity::Lookup;
 use super::{FEWEST_BLOCKS, LEVEL};
@@ -28,13 +34,98 @@ fn is_interval(span: &Span, n_blocks: u32) -> bool {
     n_blocks as usize >= FEWEST_BLOCKS && span.level.is_none_or(|level| level >= LEVEL)
 }
 
+/// ln of a ratio in every block, and the block's launch.
+type ByBlock = BTreeMap<u32, (u32, Differences)>;
+
+/// A ratio with its interval at 95 %, and the blocks that it is of where they are known.
+pub(super) struct Ratio {
+    pub(super) span: Span,
+    by_block: ByBlock,
+}
+
+impl Ratio {
+    fn of_span(span: Span) -> Self {
+        Self {
+            span,
+            by_block: ByBlock::new(),
+        }
+    }
+
+    /// `None` where the blocks are too few.
+    fn of_blocks(by_block: ByBlock) -> Option<Self> {
+        let span = span_at(&by_block, LEVEL)?;
+        Some(Self { span, by_block })
+    }
+
+    /// The interval that leaves out the truth in at most 5 % of cases for all of `n` ratios together (Bonferroni, which is
+    /// the first step of Holm's). `None` where the blocks are too few for one.
+    pub(super) fn of_several(&self, n: usize) -> Option<Span> {
+        let level = 1.0 - (1.0 - LEVEL) / n.max(1) as f64;
+        if !self.by_block.is_empty() {
+            return span_at(&self.by_block, level);
+        }
+        // Of a series of instances the dossier has the interval alone.
+        let z = |level: f64| normal_quantile(f64::midpoint(1.0, level));
+        let factor = z(level) / z(LEVEL);
+        let Span {
+            point, low, high, ..
+        } = self.span;
+        let away = |end: f64| point * (end / point).powf(factor);
+        (low > 0.0).then(|| Span::new(away(low), point, away(high)))
+    }
+}
+
+fn span_at(by_block: &ByBlock, level: f64) -> Option<Span> {
+    let (launches, differences): (Vec<u32>, Vec<Differences>) = by_block.values().copied().unzip();
+    let Interval {
+        point, low, high, ..
+    } = interval_at(&differences, &launches, level).ok()?.exp();
+    Some(Span::new(low, point, high))
+}
+
+/// What the first costs more than the second, in the blocks that both have.
+fn over(first: &ByBlock, second: &ByBlock) -> ByBlock {
+    let both = first.iter().filter_map(|(block, (launch, above))| {
+        let (_, below) = second.get(block)?;
+        Some((*block, (*launch, above.with(*below, |a, b| a - b))))
+    });
+    both.collect()
+}
+
+/// The ratio of a cell in each block, against either copy of the baseline.
+fn by_block(cell: &DossierCell) -> ByBlock {
+    let of = |block: &DossierBlock| {
+        let ratio = block.ratio(cell.better)?.ln();
+        let apart = block.apart.map(|apart| match cell.better {
+            Better::Lower => apart,
+            Better::Higher => -apart,
+        });
+        let found = apart.map_or(Differences::one(ratio), |apart| {
+            Differences::two(ratio + apart / 2.0, ratio - apart / 2.0)
+        });
+        Some((block.block, (block.launch, found)))
+    };
+    cell.blocks.iter().filter_map(of).collect()
+}
+
 impl Lookup<'_> {
+    /// ln of a value in every block.
+    fn logs(&self, (name, arm, instances): Place<'_>) -> ByBlock {
+        let Some(cell) = self.cell(name, arm, instances) else {
+            return ByBlock::new();
+        };
+        let is_baseline = arm == self.baseline();
+        let of = |block: &DossierBlock| {
+            let value = if is_baseline { block.base } else { block.env };
+            let value = self.as_published(name, Span::new(value, value, value), cell)?;
+            let log = Differences::one(value.point.ln());
+            (value.point > 0.0).then_some((block.block, (block.launch, log)))
+        };
+        cell.blocks.iter().filter_map(of).collect()
+    }
+
     /// What one value costs against another one, in the same or in another arm.
-    pub(super) fn between(
-        &self,
-        first: (&str, &str, u32),
-        second: (&str, &str, u32),
-    ) -> Result<Span, String> {
+    pub(super) fn between(&self, first: Place<'_>, second: Place<'_>) -> Result<Ratio, String> {
         let (above, cell) = self.value(first.0, first.1, first.2)?;
         let (below, other) = self.value(second.0, second.1, second.2)?;
         let sides = if first.1 == second.1 {
@@ -42,8 +133,21 @@ impl Lookup<'_> {
         } else {
             Sides::TwoArms
         };
-        for (cell, span, arm) in [(cell, &above, first.1), (other, &below, second.1)] {
+        for (cell, arm) in [(cell, first.1), (other, second.1)] {
             self.genuine(cell, arm, sides)?;
+        }
+        let is_inverse = self.quantity(first.0).is_some_and(|it| it.inverse);
+        let is_rate = (cell.better == Better::Higher) != is_inverse;
+        let (above_logs, below_logs) = (self.logs(first), self.logs(second));
+        let by_block = if is_rate {
+            over(&below_logs, &above_logs)
+        } else {
+            over(&above_logs, &below_logs)
+        };
+        if let Some(ratio) = Ratio::of_blocks(by_block) {
+            return Ok(ratio);
+        }
+        for (cell, span, arm) in [(cell, &above, first.1), (other, &below, second.1)] {
             if !is_interval(span, cell.n_blocks) {
                 return Err(format!(
                     "{} in `{arm}` has no interval: {}",
@@ -52,13 +156,9 @@ impl Lookup<'_> {
                 ));
             }
         }
-        let is_inverse = self.quantity(first.0).is_some_and(|it| it.inverse);
-        quotient(
-            &above,
-            &below,
-            (cell.better == Better::Higher) != is_inverse,
-        )
-        .ok_or_else(|| "a value is not above 0".to_owned())
+        quotient(&above, &below, is_rate)
+            .map(Ratio::of_span)
+            .ok_or_else(|| "a value is not above 0".to_owned())
     }
 
     /// How much more an instance takes with others than alone, paired by block, or all of them together where that is
@@ -120,12 +220,12 @@ impl Lookup<'_> {
         Ok(())
     }
 
-    fn cost(&self, name: &str, arm: &str, instances: u32) -> Result<Span, String> {
+    fn cost(&self, name: &str, arm: &str, instances: u32) -> Result<Ratio, String> {
         let cell = self
             .cell(name, arm, instances)
             .ok_or_else(|| self.why(name, arm, instances))?;
         self.genuine(cell, arm, Sides::TwoArms)?;
-        cell.ratio.ok_or_else(|| {
+        let span = cell.ratio.ok_or_else(|| {
             // What was struck out left no block.
             let failure = (cell.n_blocks == 0).then(|| self.failure(name, arm));
             failure.flatten().unwrap_or_else(|| {
@@ -135,6 +235,10 @@ impl Lookup<'_> {
                     counted(cell.n_blocks as usize, "block")
                 )
             })
+        })?;
+        Ok(Ratio {
+            span,
+            by_block: by_block(cell),
         })
     }
 
@@ -145,7 +249,7 @@ impl Lookup<'_> {
         arm: &str,
         other: Option<&str>,
         instances: u32,
-    ) -> Result<Span, String> {
+    ) -> Result<Ratio, String> {
         match other {
             Some(other) => self.between((name, arm, instances), (name, other, instances)),
             None => self.cost(name, arm, instances),
@@ -153,18 +257,18 @@ impl Lookup<'_> {
     }
 
     /// How much more several instances take than one alone.
-    fn growth(&self, name: &str, arm: &str, instances: u32) -> Result<Span, String> {
+    fn growth(&self, name: &str, arm: &str, instances: u32) -> Result<Ratio, String> {
         if let Some(cell) = self.cell(name, arm, instances) {
             self.genuine(cell, arm, Sides::OneArm)?;
         }
         match self.stretch(name, arm, instances) {
-            Some(stretch) => stretch,
+            Some(stretch) => stretch.map(Ratio::of_span),
             None => self.between((name, arm, instances), (name, arm, 1)),
         }
     }
 
     /// One of the ratios that a rule about several counts.
-    pub(super) fn one_of(&self, name: &str, several: &Several) -> Result<Span, String> {
+    pub(super) fn one_of(&self, name: &str, several: &Several) -> Result<Ratio, String> {
         let (arm, instances) = (several.arm.as_str(), several.instances);
         if several.alone {
             return self.growth(name, arm, instances);
@@ -193,6 +297,39 @@ impl Lookup<'_> {
             .ok_or_else(|| self.why(name, arm, instances))
     }
 
+    /// A value with all its instances, over what the arm has of it where that is asked for.
+    fn amount(&self, place: Place<'_>, of: Option<Available>) -> Result<Span, String> {
+        let (name, arm, instances) = place;
+        let (span, cell) = self.value(name, arm, instances)?;
+        self.genuine(cell, arm, Sides::OneArm)?;
+        if !is_interval(&span, cell.n_blocks) {
+            return Err(format!(
+                "{} in `{arm}` has no interval: {}",
+                cell.metric,
+                counted(cell.n_blocks as usize, "block")
+            ));
+        }
+        let Some(of) = of else { return Ok(span) };
+        let facts = self.dossier.arms.iter().find(|it| it.id == arm);
+        let facts = facts.map(|it| &it.facts);
+        let whole = facts.and_then(|facts| match of {
+            Available::Processors => facts
+                .get(fact::STATUS_CPUS_ALLOWED)
+                .and_then(|list| cpu_list(list))
+                .map(|list| list.len() as f64),
+            Available::Memory => facts.get(fact::MEMORY_TOTAL)?.parse().ok(),
+        });
+        let whole = whole
+            .filter(|whole| *whole > 0.0)
+            .ok_or_else(|| format!("nothing says how much of it `{arm}` has"))?;
+        Ok(Span::new(
+            span.low / whole,
+            span.point / whole,
+            span.high / whole,
+        ))
+    }
+
+    /// The ratio, or the amount, that a rule is about.
     pub(super) fn ratio(&self, rule: &Rule) -> Result<Span, String> {
         match rule {
             Rule::Cost {
@@ -200,13 +337,13 @@ impl Lookup<'_> {
                 arm,
                 instances,
                 ..
-            } => self.cost(quantity, arm, *instances),
+            } => self.cost(quantity, arm, *instances).map(|it| it.span),
             Rule::Growth {
                 quantity,
                 arm,
                 instances,
                 ..
-            } => self.growth(quantity, arm, *instances),
+            } => self.growth(quantity, arm, *instances).map(|it| it.span),
             Rule::Costs {
                 quantity,
                 to,
@@ -219,7 +356,11 @@ impl Lookup<'_> {
                 let cost = |name, n| self.cost_against(name, arm, other.as_deref(), n);
                 let above = cost(quantity, *instances)?;
                 let below = cost(to, *to_instances)?;
-                quotient(&above, &below, false).ok_or_else(|| "a cost is not above 0".to_owned())
+                if let Some(ratio) = Ratio::of_blocks(over(&above.by_block, &below.by_block)) {
+                    return Ok(ratio.span);
+                }
+                quotient(&above.span, &below.span, false)
+                    .ok_or_else(|| "a cost is not above 0".to_owned())
             }
             Rule::Even {
                 quantity,
@@ -227,8 +368,15 @@ impl Lookup<'_> {
                 instances,
                 ..
             } => self.worst_over_mean(quantity, arm, *instances),
+            Rule::Amount {
+                quantity,
+                arm,
+                instances,
+                of,
+                ..
+            } => self.amount((quantity, arm, *instances), *of),
             _ => match rule.sides(self.baseline()) {
-                Some((first, second)) => self.between(first, second),
+                Some((first, second)) => self.between(first, second).map(|it| it.span),
                 None => Err("the rule is not about one ratio".to_owned()),
             },
         }

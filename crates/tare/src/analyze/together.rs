@@ -15,7 +15,7 @@ use tare_model::{
 
 use super::decode::decode;
 use super::kept::{Decoded, Joint, Maybe, ProbeFacts};
-use super::reading::{Reading, read};
+use super::reading::{Reading, mean, read};
 use super::turns::Turns;
 use crate::workload::sanity::MORE_THREADS_THAN_CPUS;
 use crate::workload::{DecodeError, Demand, Remark, Workload, unreadable};
@@ -157,21 +157,13 @@ fn joint(workload: &'static dyn Workload, raw: &RawOutput) -> Result<Decoded, De
 fn mean_reading(readings: &[Reading], better: Better) -> Option<Reading> {
     let typical: Vec<f64> = readings.iter().map(|reading| reading.typical).collect();
     let floor: Vec<f64> = readings.iter().map(|reading| reading.floor).collect();
+    let total: Vec<f64> = readings.iter().map(|reading| reading.total).collect();
     Some(Reading {
         typical: mean(&typical, better)?,
         floor: mean(&floor, better)?,
+        total: mean(&total, better).unwrap_or(f64::NAN),
         unsteady: readings.iter().any(|reading| reading.unsteady),
     })
-}
-
-/// The arithmetic mean where less is better, the harmonic one where more is; `None` for no values.
-pub(super) fn mean(values: &[f64], better: Better) -> Option<f64> {
-    let n = values.len() as f64;
-    let mean = match better {
-        Better::Lower => values.iter().sum::<f64>() / n,
-        Better::Higher => n / values.iter().map(|value| 1.0 / value).sum::<f64>(),
-    };
-    mean.is_finite().then_some(mean)
 }
 
 /// Takes another instance's facts in. The machine's counters were seen by all, a program's own by each.

@@ -46,6 +46,7 @@ mod memory_limit_cache_and_oom;
 mod memory_swap_limit;
 mod network_bridge_nat;
 mod network_dns;
+mod network_joined;
 mod network_link_rate;
 mod network_mtu_mismatch;
 mod network_netns_sysctl_reset;
@@ -114,6 +115,7 @@ pub static CAUSES: &[&Entry] = &[
     &cpu_mitigations_differ::CAUSE,
     &cpu_frequency_and_hybrid_cores::CAUSE,
     &disk_io_limits_and_scheduler::CAUSE,
+    &network_joined::CAUSE,
     &network_netns_sysctl_reset::CAUSE,
     &tooling_not_the_thing::CAUSE,
     &memory_swap_limit::CAUSE,

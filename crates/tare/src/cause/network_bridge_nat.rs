@@ -6,6 +6,7 @@ use tare_model::fact;
 
 use super::entry::{Entry, Found};
 use super::kind::Kind;
+use super::network_joined::is_joined;
 use super::triage::Family::{self, CostlierCalls, MoreCalls, OtherCode, Waiting};
 use super::{Case, switch};
 use crate::env::mechanism::Kind as Mechanism;
@@ -50,6 +51,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         || (separate && case.has(Mechanism::Network)))
         || rootless
         || none
+        || is_joined(case)
         // What a proxy copies, a queue holds back or a small packet multiplies does not cost because of the
         // bridge, and the host's network would take that away with it.
         || case.is_proxied()

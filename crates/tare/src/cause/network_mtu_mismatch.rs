@@ -8,6 +8,7 @@ use tare_model::{counter, fact};
 
 use super::entry::{Entry, Found};
 use super::kind::{Kind, is_own_probe};
+use super::network_joined::is_joined;
 use super::queries::number;
 use super::triage::Family;
 use super::{Case, switch};
@@ -41,7 +42,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     let uplink = number(case.host, fact::NET_DEFAULT_MTU)
         .or_else(|| number(&case.baseline.facts, fact::NET_DEFAULT_MTU))?;
     // The 65520 bytes of a stack in user space are not sent as they are.
-    if here <= uplink || here > 9_000.0 {
+    if here <= uplink || here > 9_000.0 || is_joined(case) {
         return None;
     }
     let cells = case.costs(&[Kind::Network]);

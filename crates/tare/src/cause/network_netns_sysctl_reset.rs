@@ -6,6 +6,7 @@ use tare_model::fact;
 
 use super::entry::{Entry, Found};
 use super::kind::Kind;
+use super::network_joined::is_joined;
 use super::queries::number;
 use super::triage::Family;
 use super::{Case, switch};
@@ -44,7 +45,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     let full = share(&case.arm.facts)
         .or_else(|| share(case.host))
         .filter(|share| *share >= FULL);
-    if differing.is_empty() && full.is_none() {
+    if (differing.is_empty() && full.is_none()) || is_joined(case) {
         return None;
     }
     let cells = case.costs_only(&[Kind::Network]);

@@ -6,13 +6,11 @@ use clap::Args;
 use tare_model::RunId;
 
 use super::home::Place;
-use super::kept_readings::remove_useless;
 use super::session::Session;
 use super::{Exit, Failed, output};
 use crate::cx::observer::Silent;
 use crate::cx::owner::{self, Owner};
 use crate::env;
-use crate::store::Store;
 
 #[derive(Debug, Args)]
 pub(crate) struct Clean {}
@@ -22,9 +20,6 @@ impl Clean {
     pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
         // Where there is nothing to remove, nothing is made either.
         let state = Place::existing_state_folder()?;
-        if let Some(state) = &state {
-            remove_readings(place, state)?;
-        }
         let dead = state.as_deref().map(owner::dead_runs).transpose()?;
         let (Some(state), Some(dead)) = (state, dead.filter(|dead| !dead.is_empty())) else {
             output::tell(NOTHING);
@@ -35,22 +30,6 @@ impl Clean {
         session.end()?;
         result
     }
-}
-
-/// Removes what was kept of runs for their next reports, and is read no more.
-fn remove_readings(place: &Place, state: &Path) -> Result<(), Failed> {
-    // A store that cannot be read says nothing of its runs.
-    let Ok(runs) = Store::open_to_read(&place.store_file()?).and_then(|store| store.runs()) else {
-        return Ok(());
-    };
-    let known: Vec<RunId> = runs.into_iter().map(|line| line.id).collect();
-    let n_removed = remove_useless(state, &known)?;
-    if n_removed > 0 {
-        output::text(&format!(
-            "readings that were kept of {n_removed} runs, and are read no more\n"
-        ))?;
-    }
-    Ok(())
 }
 
 const NOTHING: &str = "nothing was left behind";

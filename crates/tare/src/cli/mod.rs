@@ -25,7 +25,6 @@ mod dry_run;
 mod gate;
 mod history;
 mod home;
-mod kept_readings;
 mod list;
 mod man;
 mod progress;
@@ -35,7 +34,9 @@ mod report;
 mod rounds;
 mod run;
 mod runs;
+mod selfcheck;
 mod serve;
+mod service;
 mod session;
 mod show;
 mod trusted;
@@ -175,6 +176,8 @@ enum Command {
     List(list::List),
     /// Check what works here, what is missing and how to get it, and how noisy the machine is.
     Doctor(doctor::Doctor),
+    /// Count how often this Tare errs on this machine, where the truth is known.
+    Selfcheck(selfcheck::Selfcheck),
     /// List stored runs.
     Runs(runs::Runs),
     /// Show a stored run with all values, derived again from raw output.
@@ -220,6 +223,7 @@ pub fn main() -> ExitCode {
         Command::History(command) => command.execute(&place),
         Command::List(command) => command.execute(),
         Command::Doctor(command) => command.execute(&place),
+        Command::Selfcheck(command) => command.execute(&place),
         Command::Runs(command) => command.execute(&place),
         Command::Show(command) => command.execute(&place),
         Command::Report(command) => command.execute(&place),

@@ -2,6 +2,7 @@
 
 mod baselines;
 mod reach;
+mod server;
 
 use std::path::Path;
 
@@ -17,6 +18,8 @@ use crate::cx::Observer;
 use crate::env::own::{Consent, Own, Shares, Source, Taken, WHICH, Wish};
 use crate::env::{self, Driver, EnvError};
 use crate::report;
+use crate::serving::Client;
+use crate::why::fresh;
 use crate::why::observed::Inside;
 use crate::why::own::{Asks, Hunt, applied, baseline, call, one_more_ns};
 use crate::why::pace::Pace;
@@ -131,6 +134,8 @@ pub(super) struct Question<'a> {
     pub(super) settings: &'a Params,
     pub(super) metric: &'static str,
     pub(super) pick: Option<Pick>,
+    /// What asks the command from outside, if that is a server.
+    pub(super) client: Option<&'a Client>,
     pub(super) budget_ns: u64,
     pub(super) seed: u64,
 }
@@ -162,12 +167,20 @@ impl Question<'_> {
         }
         let command = report::command_line(&ask.call.argv);
         output::tell(&reach::announced(&self, &own, &command));
-        let (inside, (asks, first)) = self.subject.looked(&cx, found, &mut ask, &mut own)?;
+        let (inside, (mut asks, first)) = self.subject.looked(&cx, found, &mut ask, &mut own)?;
+        if self.client.is_some() {
+            server::name_way(&mut asks, &first);
+        }
         let mut lines = vec![baseline::describe(&asks)];
         lines.extend(own.notes.iter().cloned());
+        let fresh = ask.own.take().and_then(|tried| tried.fresh);
+        lines.extend(fresh.as_deref().map(fresh::described));
         output::tell(&lines[0]);
         ask.carried = lines;
-        ask.own = Some(asks.clone());
+        ask.own = Some(Asks {
+            fresh,
+            ..asks.clone()
+        });
         output::tell(&at_first_look(&asks, &first, &inside));
         for remark in &first.remarks {
             output::tell(&format!("note: {}", output::printable(remark)));
@@ -209,6 +222,8 @@ impl Question<'_> {
         } else {
             own.forget_entry();
         }
+        let client = self.client.map(|client| server::adapted(&mut own, client));
+        let client = client.transpose()?;
         let call = call(&own, command);
         if call.argv.is_empty() {
             return Err(Failed::new(
@@ -229,6 +244,7 @@ impl Question<'_> {
             seed: self.seed,
             call: tare_model::CommandCall {
                 pick: self.pick.clone(),
+                client: client.as_ref().map(Client::to_text),
                 ..call
             },
             carried: Vec::new(),

@@ -4,7 +4,6 @@ use tare_model::dossier::{Dossier, DossierDeviation};
 use tare_model::study::A_PRIME;
 use tare_model::{ArmSpec, Deviation, RunId, StoppedBy};
 
-use super::kept_readings::KeptReadings;
 use super::{Exit, Failed};
 use crate::analyze::{self, Analysis, ArmData, RunData, RunHead, Series, TrialData, TrialRef};
 use crate::cause::Suspected;
@@ -166,20 +165,7 @@ pub(super) fn measured(
     store: &Store,
     stored: StoredRun,
 ) -> Result<(Dossier, Vec<Suspected>), Failed> {
-    let kept = KeptReadings::of(store, &stored);
-    measured_by(store, stored, kept.as_ref())
-}
-
-/// The same; what was read of the trials is taken from where it is kept, and else kept there.
-pub(super) fn measured_by(
-    store: &Store,
-    stored: StoredRun,
-    kept: Option<&KeptReadings>,
-) -> Result<(Dossier, Vec<Suspected>), Failed> {
     let head = head(stored);
-    if let Some(analysis) = kept.and_then(|kept| kept.read(&head)) {
-        return Ok(analysis.dossier_and_suspected());
-    }
     let mut analysis = Analysis::new(&head, &workload::find).without_slices();
     match store.parts(&head.run)? {
         Some(parts) => analysis.add_parts(
@@ -189,12 +175,7 @@ pub(super) fn measured_by(
         )?,
         None => store.each_record(&head.run, |record| analysis.add(trial_ref(record)))?,
     }
-    let kept = kept.filter(|kept| kept.are_of(store));
-    Ok(analysis.dossier_and_suspected_beside(|analysis| {
-        if let Some(kept) = kept {
-            kept.write(analysis);
-        }
-    }))
+    Ok(analysis.dossier_and_suspected())
 }
 
 /// A stored run of `tare why` or `tare compare` with those that came before it in the same answer, as one; one that is no

@@ -14,7 +14,7 @@ use super::home::Place;
 use super::progress::{self, Progress};
 use super::proof::{self, Proof};
 use super::session::{self, Session, host_facts};
-use super::{Exit, Failed, dry_run, output, recount, trusted};
+use super::{Exit, Failed, dry_run, output, recount, selfcheck, trusted};
 use crate::analyze::PrecisionRule;
 use crate::config::{self, Adjustments, given, units};
 use crate::cx::{begun, files};
@@ -403,7 +403,11 @@ impl Run {
             text.push('\n');
             text.push_str(&again.describe(dossier));
         }
-        Ok(output::text(&text)?)
+        output::text(&text)?;
+        if let Some(line) = selfcheck::last_here(dossier) {
+            output::tell(&line);
+        }
+        Ok(())
     }
 }
 

@@ -6,7 +6,6 @@ use tare_model::StoppedBy;
 use tare_model::study::A_PRIME;
 
 use super::home::Place;
-use super::kept_readings::remove_useless;
 use super::{Exit, Failed, output};
 use crate::report::command_line;
 use crate::store::{RunLine, Store};
@@ -62,17 +61,13 @@ impl Runs {
     }
 }
 
-/// Deletes a run from the store, and what was kept of its readings.
+/// Deletes a run from the store.
 fn delete(place: &Place, run: &str) -> Result<Exit, Failed> {
     let file = place.store_file()?;
     // Asked first of a store that is only read: a wrong name makes and changes nothing.
     let run = Store::open_to_read(&file)?.resolve(run)?;
     let mut store = Store::open(&file)?;
     store.delete(&run)?;
-    let known: Vec<_> = store.runs()?.into_iter().map(|line| line.id).collect();
-    if let Some(state) = Place::existing_state_folder()? {
-        remove_useless(&state, &known)?;
-    }
     output::tell(&format!("{run} is deleted"));
     Ok(Exit::Done)
 }

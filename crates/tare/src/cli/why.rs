@@ -10,6 +10,7 @@ use super::home::Place;
 use super::progress::Progress;
 use super::rounds::{Ending, Measured, Runner};
 use super::run::RUNNING;
+use super::service::ServiceFlags;
 use super::session::{self, Session};
 use super::{Exit, Failed, dry_run, output, own};
 use crate::config::{given, units};
@@ -18,12 +19,14 @@ use crate::cx::stdin::{self, Input};
 use crate::env;
 use crate::env::own::{self as own_env, Shares, Source};
 use crate::report;
+use crate::serving::Client;
 use crate::store::Store;
 use crate::why::pace::Pace;
 use crate::why::studies;
 use crate::why::{self, Ask, First, again, carry, conclude, cut_off};
-use crate::workload::user_command;
 
+mod line;
+mod metric;
 mod sides;
 mod words;
 
@@ -33,7 +36,7 @@ use words::{tell_round, too_long, usual};
     clippy::struct_excessive_bools,
     reason = "each is a switch of the command line"
 )]
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Why {
     /// The environment, with settings if wanted: `docker`, `container:cpus=0.5,memory=64m`.
     /// Default: docker, else podman, else the built-in container.
@@ -91,6 +94,8 @@ pub(crate) struct Why {
     share_writable: bool,
     #[command(flatten)]
     reach: own::ReachFlags,
+    #[command(flatten)]
+    service: ServiceFlags,
     /// Print what would be run, how often at most, what it reaches and what it would leave, and run nothing.
     #[arg(long)]
     dry_run: bool,
@@ -108,30 +113,17 @@ pub(crate) struct Why {
     command: Vec<String>,
 }
 
+/// The metric, the number that is picked, and what asks a server.
+type Asked<'a> = (&'static str, Option<Pick>, Option<&'a Client>);
+
 impl Why {
     pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
         output::check_files(self.html.as_deref(), self.json.as_deref())?;
         let (driver, settings) = self.environment()?;
         let named = driver.clone();
-        if self.apply_check && self.subject(named.as_deref(), &settings).is_none() {
-            return Err(Failed::new(
-                Exit::Usage,
-                "`--apply-check` changes a line or a container of your own, and none is asked about",
-            )
-            .hint("`tare why --apply-check -- docker run …`, or `--like CONTAINER`"));
-        }
-        if let Some(flag) = self.reach.given()
-            && self.subject(named.as_deref(), &settings).is_none()
-        {
-            return Err(Failed::new(
-                Exit::Usage,
-                format!(
-                    "`{flag}` is for a line or a container of your own, and none is asked about"
-                ),
-            )
-            .hint("`tare why -- docker run …`, or `--like CONTAINER`"));
-        }
-        let (metric, pick) = self.metric()?;
+        self.check_flags(named.as_deref(), &settings)?;
+        let client = self.service.client()?;
+        let (metric, pick) = metric::of(self)?;
         let mut session = Session::begin(place, None)?;
         let begun_ns = session.now_ns();
         let progress = Progress::new();
@@ -148,12 +140,18 @@ impl Why {
             }
             (_, driver) => (driver, named),
         };
+        let line = self.as_line(named.as_deref(), &settings, &session, &progress);
+        let (this, settings) = match line.as_ref() {
+            Some((this, settings)) => (this, settings),
+            None => (self, &settings),
+        };
         // To take it, containers are made that no arm removes.
-        if let Some(subject) = self.subject(named.as_deref(), &settings) {
+        if let Some(subject) = this.subject(named.as_deref(), settings) {
             session.starts_beside(subject.driver);
         }
-        if self.dry_run {
-            let lines = self.planned(driver, &settings, (metric, pick), &session, &progress);
+        if this.dry_run {
+            let asked = (metric, pick, client.as_ref());
+            let lines = this.planned(driver, settings, asked, &session, &progress);
             progress.finish();
             return dry_run::printed(session, lines);
         }
@@ -164,8 +162,13 @@ impl Why {
                 return Err(error.into());
             }
         };
-        let result = self
-            .ask(driver, &settings, metric, pick, &session, &progress)
+        let result = this
+            .ask(
+                driver,
+                settings,
+                (metric, pick, client.as_ref()),
+                (&session, &progress),
+            )
             .and_then(|(mut ask, mut first)| {
                 let mut runner = Runner::new(place, &mut session, &mut store, &progress, begun_ns);
                 if let Some(cut_ns) = cut_off::decided(&ask, &first, runner.left_ns(&ask)) {
@@ -174,16 +177,16 @@ impl Why {
                     output::tell(&line);
                     ask.carried.push(line);
                 }
-                let measured = answer(&ask, &first, &mut runner, self)?;
-                match self.subject(named.as_deref(), &settings) {
-                    Some(subject) if self.apply_check => {
+                let measured = answer(&ask, &first, &mut runner, this)?;
+                match this.subject(named.as_deref(), settings) {
+                    Some(subject) if this.apply_check => {
                         own::apply(subject, &ask, &first, &mut runner, measured)
                     }
                     _ => Ok(measured),
                 }
             });
         progress.finish();
-        self.end(session, result)
+        this.end(session, result)
     }
 
     /// Removes what stands beside the arms, tells the answer, and gives the folders of its runs back.
@@ -269,33 +272,6 @@ impl Why {
         Ok((name, settings))
     }
 
-    fn metric(&self) -> Result<(&'static str, Option<Pick>), Failed> {
-        let pick = match self.metric.as_str() {
-            "wall" => return Ok((user_command::WALL, None)),
-            "cpu" => return Ok((user_command::CPU, None)),
-            pattern => Pick {
-                pattern: pattern.to_owned(),
-                more_is_better: self.more_is_better,
-            },
-        };
-        user_command::compiled(&pick.pattern).map_err(|problem| {
-            Failed::new(
-                Exit::Usage,
-                format!(
-                    "`--metric {}` is no regular expression: {problem}",
-                    output::printable(&pick.pattern)
-                ),
-            )
-            .hint("`wall`, `cpu`, or for example `--metric 'total: ([0-9.]+) s'`")
-        })?;
-        let metric = if pick.more_is_better {
-            user_command::RATE
-        } else {
-            user_command::COST
-        };
-        Ok((metric, Some(pick)))
-    }
-
     /// What of the user's own is asked about, if anything; `driver` is the environment that was named.
     fn subject<'a>(
         &'a self,
@@ -334,13 +310,13 @@ impl Why {
         &self,
         driver: Option<String>,
         settings: &Params,
-        (metric, pick): (&'static str, Option<Pick>),
+        asked: Asked<'_>,
         session: &Session,
         progress: &Progress,
     ) -> Result<Vec<String>, Failed> {
         if let Some(subject) = self.subject(driver.as_deref(), settings) {
             return self
-                .question(subject, settings, metric, pick)
+                .question(subject, settings, asked)
                 .plan(session, progress);
         }
         let driver = match driver {
@@ -354,8 +330,7 @@ impl Why {
         &'a self,
         subject: own::Subject<'a>,
         settings: &'a Params,
-        metric: &'static str,
-        pick: Option<Pick>,
+        (metric, pick, client): Asked<'a>,
     ) -> own::Question<'a> {
         own::Question {
             subject,
@@ -363,6 +338,7 @@ impl Why {
             settings,
             metric,
             pick,
+            client,
             budget_ns: self.budget,
             seed: self.seed.unwrap_or_else(crate::cx::drawn_seed),
         }
@@ -374,15 +350,15 @@ impl Why {
         &self,
         driver: Option<String>,
         settings: &Params,
-        metric: &'static str,
-        pick: Option<Pick>,
-        session: &Session,
-        progress: &Progress,
+        asked: Asked<'_>,
+        (session, progress): (&Session, &Progress),
     ) -> Result<(Ask, First), Failed> {
         if let Some(subject) = self.subject(driver.as_deref(), settings) {
-            let question = self.question(subject, settings, metric, pick);
-            return question.ask(session, progress);
+            return self
+                .question(subject, settings, asked)
+                .ask(session, progress);
         }
+        let (metric, pick, _) = asked;
         let cx = session.context(progress);
         if let Some(pair) = self.sides.given() {
             return self.ask_sides(pair, (metric, pick), &cx);
@@ -428,6 +404,9 @@ impl Why {
             }
         }
         let carried = carry::carried(&wish)?;
+        if carried.is_missing {
+            return Err(carry::not_here(&self.command[0]).into());
+        }
         let found = env::find(&driver).expect("the name was looked up, or found, before");
         let settings = carry::with_binds(found, settings, &carried);
         // Where nothing can be shown, the program is packed or looked up; over the host's files it asks for these.

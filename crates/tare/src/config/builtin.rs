@@ -21,7 +21,7 @@ macro_rules! studies {
 
 /// Every built-in study.
 pub static STUDIES: &[BuiltinStudy] =
-    studies! { "quick" "ram-disk" "os-micro" "python" "cluster" "storage" "classic" };
+    studies! { "quick" "ram-disk" "os-micro" "python" "cluster" "storage" "classic" "web" };
 
 /// The built-in study of this name.
 pub fn find(id: &str) -> Option<BuiltinStudy> {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use tare_model::publication::{INSTANCES, Quantity, unfolded};
+use tare_model::publication::{Claim, INSTANCES, Quantity, unfolded};
 use tare_model::study::A_PRIME;
 use tare_model::{ArmSpec, Publication, WorkloadSpec};
 
@@ -193,8 +193,12 @@ fn check(publication: &Publication, measured: &Measured<'_>) -> Result<(), Probl
         metric(quantity, measured)?;
     }
     unique("claims", publication.claims.iter().map(|it| it.id.as_str()))?;
-    for claim in &publication.claims {
-        let bounds = claim.rule.bounds();
+    for (claim, rule) in publication
+        .claims
+        .iter()
+        .flat_map(|claim| claim.rules().map(move |rule| (claim, rule)))
+    {
+        let bounds = rule.bounds();
         if bounds.is_some_and(|(low, high)| (low <= 0.0 && high.is_infinite()) || low > high) {
             let wrong = format!(
                 "the rule of `{}` has no bound that decides it: give `at_least` or `at_most`, the former not above the latter",
@@ -285,9 +289,9 @@ fn wanted(publication: &Publication) -> (Vec<&str>, Vec<&str>) {
             arms.extend(column.over.as_deref());
         }
     }
-    for claim in &publication.claims {
-        quantities.extend(claim.rule.quantities());
-        arms.extend(claim.rule.arms());
+    for rule in publication.claims.iter().flat_map(Claim::rules) {
+        quantities.extend(rule.quantities());
+        arms.extend(rule.arms());
     }
     for number in &publication.numbers {
         // What is not measured may have the name that another study measures it by.

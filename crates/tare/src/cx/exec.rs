@@ -155,6 +155,10 @@ pub trait Running: Send {
     fn wait(&mut self, limit: Duration) -> std::io::Result<Option<i32>>;
     /// Kills and reaps it; fine when it has ended.
     fn kill(&mut self);
+    /// The same with what it started, where its processes are a group.
+    fn kill_all(&mut self) {
+        self.kill();
+    }
     /// What it wrote to standard error so far, at most the last 8 KiB.
     fn stderr_tail(&self) -> String;
     /// Whether all that will ever be on standard error has been read. An ended program's last words may
@@ -421,6 +425,16 @@ impl Running for SystemRunning {
     fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+
+    #[cfg(unix)]
+    fn kill_all(&mut self) {
+        use rustix::process::{Pid, Signal, kill_process_group};
+        // It leads its group, and was not reaped yet, so that the number is still its own.
+        if let Some(group) = Pid::from_raw(self.child.id().cast_signed()) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        self.kill();
     }
 
     fn stderr_tail(&self) -> String {

@@ -20,6 +20,8 @@ pub mod exec;
 pub mod files;
 pub mod fonts;
 pub mod holders;
+#[cfg(target_os = "linux")]
+pub mod listeners;
 pub mod loopback;
 pub mod observer;
 pub mod owner;

@@ -34,13 +34,18 @@ impl Stay {
     /// Stays, where threads can be told to.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub fn here() -> Option<Self> {
+        Self::on(u32::try_from(sched_getcpu()).ok()?)
+    }
+
+    /// Goes to a processor and stays there.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub fn on(cpu: u32) -> Option<Self> {
         let before = sched_getaffinity(None).ok()?;
-        let here = sched_getcpu();
-        if here >= CpuSet::MAX_CPU {
-            return None;
-        }
+        let cpu = usize::try_from(cpu)
+            .ok()
+            .filter(|cpu| *cpu < CpuSet::MAX_CPU)?;
         let mut only = CpuSet::new();
-        only.set(here);
+        only.set(cpu);
         sched_setaffinity(None, &only).ok()?;
         Some(Self {
             before,

@@ -29,6 +29,22 @@ pub enum Input {
     TooMuch,
 }
 
+/// Whether nothing can stand in it: a terminal, a device, or closed.
+pub fn is_empty() -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::fd::AsFd;
+        use std::os::unix::fs::FileTypeExt;
+        let Ok(descriptor) = io::stdin().as_fd().try_clone_to_owned() else {
+            return true;
+        };
+        let kind = std::fs::File::from(descriptor).metadata();
+        kind.is_ok_and(|it| it.file_type().is_char_device())
+    }
+    #[cfg(not(unix))]
+    io::stdin().is_terminal()
+}
+
 /// Reads standard input to its end, if there is something in it.
 ///
 /// # Errors

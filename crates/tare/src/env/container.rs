@@ -8,6 +8,7 @@
 //! Its root is made of the host's files, so what of them is private is covered (`private`).
 //! What it cannot see: security modules, which it does not set.
 
+mod bridge;
 mod instance;
 pub(in crate::env) mod layers;
 mod mechanisms;
@@ -330,6 +331,7 @@ impl Environment for ContainerEnvironment {
         };
         let of = (&self.settings, self.layers.as_ref());
         let mut spec = specification(cx, of, &name, &folder, arguments);
+        spec.bridge = self.settings.bridge.as_ref().map(bridge::Bridge::port);
         let number = self.numbers.take();
         // An instance for a first instruction alone meets no other.
         let place = match mode {

@@ -15,6 +15,7 @@ use std::time::Duration;
 use tare_model::launch::DockerRelease;
 use tare_model::{ArmId, Facts, Params};
 
+use super::own::asked::Asked;
 use super::own::{Bare, Changed, ImageParts, Own, Retold, Taken, Wish};
 use super::record;
 use super::{Availability, Configured, Declared, Driver, EnvError};
@@ -307,6 +308,14 @@ impl Driver for Docker {
         super::own::is_line_for("docker", command)
     }
 
+    fn line_for(&self, cx: &Context<'_>, settings: &Params, asked: &Asked) -> Option<Vec<String>> {
+        let driver = self.within(settings.text("context"));
+        let (api, _) = driver.identify_linux(cx, DETECT_LIMIT).ok()?;
+        let image = image::inspect(&api, settings.text("image")?).ok()?;
+        let config = image.config.unwrap_or_default();
+        asked.line("docker", settings, &config.env.unwrap_or_default())
+    }
+
     fn has_container(&self, cx: &Context<'_>, name: &str) -> bool {
         let engine = self.identify(cx, DETECT_LIMIT);
         engine.is_ok_and(|(api, _)| running::looked_up(&api, name).is_ok())
@@ -328,6 +337,15 @@ impl Driver for Docker {
         taken: &Own,
     ) -> Result<Vec<Bare>, EnvError> {
         self.within(wish.context).taken_bare(cx, wish, taken)
+    }
+
+    fn take_outside(
+        &self,
+        cx: &Context<'_>,
+        wish: &Wish<'_>,
+        taken: &Own,
+    ) -> Result<Option<Params>, EnvError> {
+        self.within(wish.context).taken_outside(cx, taken)
     }
 
     fn take_copies(

@@ -3,6 +3,7 @@
 //!
 //! What cannot be seen from here is whether a well-formed name names anything.
 
+use serde::{Deserialize, Serialize};
 use tare_model::launch::{self, Bind};
 
 /// Linux capabilities by number, as engines name them.
@@ -52,7 +53,7 @@ pub(super) fn parse_size(text: &str) -> Option<u64> {
 }
 
 /// A limit of a process; -1 means none.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Ulimit {
     pub(super) name: String,
     pub(super) soft: i64,

@@ -4,7 +4,7 @@
 //! through a channel, stopped and removed; everything that it creates carries the run's label.
 //! Adding one is a file here and a word in [`DRIVERS`]; a test fails if a file is not registered.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use tare_model::wire::{Reply, Request};
@@ -17,6 +17,7 @@ pub use container::layers::host_files;
 pub use declared::{Declared, Files};
 pub use image::host_files::Wanted;
 pub use mechanism::{Mechanism, Mechanisms};
+pub use published::{Published, PublishedAt};
 pub use setting::Setting;
 
 pub mod channel;
@@ -36,6 +37,7 @@ pub mod own;
 mod peer;
 pub mod podman;
 pub(crate) mod private;
+mod published;
 pub(crate) mod question;
 mod reader;
 mod record;
@@ -151,6 +153,16 @@ pub trait Driver: Sync {
     fn knows_line(&self, _command: &[String]) -> bool {
         false
     }
+    /// The line for its client that means the same as these settings, where the image brings differences that no
+    /// setting names.
+    fn line_for(
+        &self,
+        _cx: &Context<'_>,
+        _settings: &Params,
+        _asked: &own::asked::Asked,
+    ) -> Option<Vec<String>> {
+        None
+    }
     /// Whether its engine has a container of this name.
     fn has_container(&self, _cx: &Context<'_>, _name: &str) -> bool {
         false
@@ -184,6 +196,19 @@ pub trait Driver: Sync {
             why: format!("`{}` does not expose the files of its images", self.id()),
             fix: None,
         })
+    }
+    /// Settings that give bare processes a network from which they reach what a container like what was taken reaches,
+    /// and nothing of the user's; `None` where a loopback device is all it has, or nothing else can be had here.
+    ///
+    /// # Errors
+    /// It could not be made, with the reason as one clause.
+    fn take_outside(
+        &self,
+        _cx: &Context<'_>,
+        _wish: &own::Wish<'_>,
+        _taken: &own::Own,
+    ) -> Result<Option<Params>, EnvError> {
+        Ok(None)
     }
     /// Has every arm that is like something of the user's write to copies of its own of what it could write to, where
     /// that was shown read-only; `settings` are those of what was taken. Says which those are, a line each in place of
@@ -279,37 +304,17 @@ pub trait Environment: Send {
     fn remove(&mut self, cx: &Context<'_>) -> Result<(), EnvError>;
 }
 
-/// An address of the host on which a port of an instance is published.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PublishedAt {
-    /// 127.0.0.1.
-    Loopback,
-    /// The host's address on the arm's bridge.
-    Bridge,
-}
-
-/// How the host reaches a server by a published port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Published {
-    /// Nothing is in between: the server's own port is open at this address of the host.
-    Direct(IpAddr),
-    /// What listens inside on port `inside` is reached at `port` of `address`.
-    Mapped {
-        /// An address of the host.
-        address: IpAddr,
-        /// The port there.
-        port: u16,
-        /// The port inside.
-        inside: u16,
-    },
-}
-
 /// A started environment with an agent in it.
 pub trait Instance: Send {
     /// The way to the agent.
     fn channel(&mut self) -> &mut dyn Channel;
     /// Where the host reaches a server inside.
     fn address_from_host(&self) -> Result<IpAddr, Reason>;
+    /// Where the host reaches a server that listens inside on `port`: where the engine publishes that on the loopback, else
+    /// at its own address.
+    fn way_to(&self, port: u16) -> Result<SocketAddr, Reason> {
+        Ok(SocketAddr::new(self.address_from_host()?, port))
+    }
     /// Where the inside reaches a server on the host.
     fn host_address(&self) -> Result<IpAddr, Reason>;
     /// Where another instance of the same environment reaches a server inside.
@@ -458,43 +463,4 @@ impl From<Result<Facts, EnvError>> for Availability {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::registered::assert_registered;
-
-    #[test]
-    fn engines_are_asked_first_and_the_built_in_container_last() {
-        let usual: Vec<&str> = usual().iter().map(|driver| driver.id()).collect();
-        assert_eq!(usual, ["docker", "podman", "container"]);
-    }
-
-    #[test]
-    fn the_links_of_every_engine_are_known() {
-        let links: Vec<&str> = links().collect();
-        for device in [
-            "docker0",
-            "br-1f",
-            "veth3",
-            "podman1",
-            "cni-podman0",
-            "tare-7",
-        ] {
-            let is_known = links.iter().any(|prefix| device.starts_with(prefix));
-            assert!(is_known, "{device}");
-        }
-        assert!(!links.iter().any(|prefix| "eth0".starts_with(prefix)));
-    }
-
-    #[test]
-    fn every_driver_file_is_registered_under_its_name() {
-        let helpers = "mod channel charged image known grammar peer private question reader record siblings text common common-settings declared setting mechanism own";
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/env");
-        let ids = DRIVERS.iter().map(|driver| driver.id());
-        assert_registered(
-            folder,
-            ".rs",
-            |name| helpers.split(' ').any(|it| it == name),
-            ids,
-        );
-    }
-}
+mod tests;

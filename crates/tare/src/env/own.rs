@@ -19,9 +19,11 @@ use super::grammar::{is_container_name, is_safe_path};
 use super::text::printable;
 use crate::cx::files;
 
+pub mod asked;
 pub(in crate::env) mod command;
 pub(in crate::env) mod fields;
 pub(in crate::env) mod like;
+pub mod limits;
 pub(in crate::env) mod machine;
 pub mod protect;
 pub(in crate::env) mod reach;
@@ -144,11 +146,16 @@ pub struct Own {
     pub networks: Vec<String>,
     /// What of the user's the container could write to, by its place on the engine's machine.
     pub writable: Vec<PathBuf>,
+    /// The ports that are published: on the engine's machine, and inside.
+    pub published: Vec<(u16, u16)>,
     /// Whether its copies write to that.
     pub is_written: bool,
     /// Whether the engine's machine is another one.
     pub is_elsewhere: bool,
 }
+
+/// How a line begins that says what is mounted on both sides.
+pub const ALIKE: &str = "mounted on both sides alike, and no difference: ";
 
 /// What is said of a network of the user's that no copy joins.
 pub(in crate::env) fn not_joined(network: &str) -> String {

@@ -11,7 +11,7 @@
 use std::io::Write;
 
 use sha2::{Digest, Sha256};
-use tare_model::{CellKey, Study, Trial, whole_count};
+use tare_model::{CellKey, Study, Trial, whole_count, whole_place};
 use tare_stats::{BlockOrders, Stream, closed_rows};
 
 mod duration;
@@ -38,6 +38,12 @@ const ARM_ORDER: u64 = 0x0061_726d_6f72_6465;
 const TURN_ORDER: u64 = 0x0074_7572_6e6f_7264;
 /// Streams of the order in which arms are started.
 const START_ORDER: u64 = 0x7374_6172_746f_7264;
+/// Streams of the bytes by which an arm's workers are moved.
+const PADS: u64 = 0x0000_0070_6164_7300;
+
+/// Pads are below this, a page: what is further away lies at the same offsets again. In steps of a stack's alignment.
+const MOST_PAD_BYTES: u32 = 4096;
+const PAD_STEP_BYTES: u32 = 16;
 
 impl Plan {
     /// Plans a study. The hash covers the study and every trial of `blocks_max` blocks.
@@ -134,6 +140,14 @@ impl Plan {
         let mut order: Vec<usize> = (0..places).collect();
         Stream::new(self.study.seed, START_ORDER, u64::from(launch)).shuffle(&mut order);
         order
+    }
+
+    /// By how many bytes environment and heap of an arm's workers are moved in a launch, so that an offset within a page
+    /// is no property of the arm.
+    pub fn pad_bytes(&self, launch: u32, arm: usize) -> u32 {
+        let number = u64::from(launch) * MOST_ARMS as u64 + arm as u64;
+        let steps = whole_place(f64::from(MOST_PAD_BYTES / PAD_STEP_BYTES));
+        PAD_STEP_BYTES * whole_count(Stream::new(self.study.seed, PADS, number).below(steps))
     }
 
     /// The orders in which `places` workers take turns in a block of a workload: the rows of a Williams square, in an

@@ -198,3 +198,17 @@ fn start_order_changes_from_launch_to_launch() {
     }
     assert_eq!(plan.start_order(3, 4), plan.start_order(3, 4));
 }
+
+#[test]
+fn pads_change_with_launch_arm_and_seed() {
+    let plan = Plan::new(&study(3, 1, 40));
+    let pads = |arm| -> Vec<u32> { (0..200).map(|launch| plan.pad_bytes(launch, arm)).collect() };
+    let (first, second) = (pads(0), pads(1));
+    assert_ne!(first, second);
+    assert_eq!(first, pads(0));
+    let all = || first.iter().chain(&second);
+    assert!(all().all(|pad| pad % 16 == 0 && *pad < 4_096));
+    // Each quarter of a page is met.
+    let quarters: BTreeSet<u32> = all().map(|pad| pad / 1_024).collect();
+    assert_eq!(quarters.len(), 4);
+}

@@ -17,8 +17,6 @@ use super::words::{self, Names, TooFew};
 
 /// How many differences are named; the others are counted.
 const NAMED: usize = 3;
-/// What the metrics of starting and removing an environment begin with.
-const STARTING: &str = "start-up.";
 /// The headline of an arm: `docker: 2.6× slower at TCP throughput, 16 % at syscalls; 2 of 5 metrics within their margin.`
 pub(in crate::report) fn summary(arm: &str, cells: &[&DossierCell], names: &Names<'_>) -> String {
     let decided: Vec<(&DossierCell, Span)> = cells
@@ -38,7 +36,7 @@ pub(in crate::report) fn summary(arm: &str, cells: &[&DossierCell], names: &Name
     // A start is paid once: its ratio to a process's start says nothing, the time that it adds does.
     let (starts, slower): (Vec<_>, Vec<_>) = with(Group::More)
         .into_iter()
-        .partition(|(cell, _)| is_start(cell));
+        .partition(|(cell, _)| words::is_start(cell));
     let start = starts
         .iter()
         .filter_map(|(cell, _)| Some(cell.difference?.point))
@@ -85,11 +83,6 @@ pub(in crate::report) fn summary(arm: &str, cells: &[&DossierCell], names: &Name
     text
 }
 
-/// Whether a cell is a time of starting or stopping an environment.
-pub(super) fn is_start(cell: &DossierCell) -> bool {
-    cell.metric.starts_with(STARTING) && cell.unit == "ns"
-}
-
 /// The largest of these differences; primary metrics first, the others are counted.
 fn named(found: &[(&DossierCell, Span)], all: &[&DossierCell], names: &Names<'_>) -> String {
     let primary = primary(all);
@@ -108,7 +101,7 @@ fn named(found: &[(&DossierCell, Span)], all: &[&DossierCell], names: &Names<'_>
     let mut verb = "";
     let mut told: Vec<String> = Vec::new();
     for (cell, ratio) in &chosen {
-        let (size, now) = changed(cell, ratio.point);
+        let (size, now) = changed(cell, ratio, |span| span.point);
         let phrase = names.phrase(cell);
         told.push(if now == verb {
             format!("{size} at {phrase}")
@@ -161,7 +154,8 @@ fn within_margin(
     within: &[(&DossierCell, Span)],
     is_nothing_shown: bool,
 ) -> Option<String> {
-    let most = within.iter().map(|(_, ratio)| ratio.high);
+    let ratios = within.iter().filter(|(cell, _)| !words::is_start(cell));
+    let most = ratios.map(|(_, ratio)| ratio.high);
     let most = 100.0 * (most.fold(1.0, f64::max) - 1.0);
     let most = match most {
         _ if !is_nothing_shown => String::new(),
@@ -194,10 +188,11 @@ fn inconclusive(
         return Some(format!("{} inconclusive", open.len()));
     }
     let count = format!("{} of {} inconclusive", open.len(), all.len());
-    let [low, high] = [ratio.low, ratio.high].map(|end| {
-        let (size, verb) = changed(cell, end);
+    let end = |of: fn(&Span) -> f64| {
+        let (size, verb) = changed(cell, ratio, of);
         format!("{size} {verb}")
-    });
+    };
+    let (low, high) = (end(|span| span.low), end(|span| span.high));
     Some(format!(
         "{count} (widest: {}, between {low} and {high})",
         names.phrase(cell)
@@ -284,10 +279,17 @@ pub(super) fn listed(parts: &[String]) -> String {
     }
 }
 
-/// How much this ratio changes a cell, and in which direction: `("16 %", "slower")`, `("2.6×", "slower")`.
-fn changed(cell: &DossierCell, ratio: f64) -> (String, &'static str) {
-    let verb = words::direction(cell, ratio > 1.0);
-    (words::size(ratio), verb)
+/// How much a cell is changed, and in which direction: `("16 %", "slower")`, `("2.6×", "slower")`, of a start
+/// `("14 ms", "faster")`.
+fn changed(cell: &DossierCell, ratio: &Span, of: fn(&Span) -> f64) -> (String, &'static str) {
+    if let (true, Some(difference)) = (words::is_start(cell), &cell.difference) {
+        let ns = of(difference);
+        let size = short_difference(ns.abs());
+        let verb = words::direction(cell, ns > 0.0);
+        return (size.trim_start_matches('+').to_owned(), verb);
+    }
+    let verb = words::direction(cell, of(ratio) > 1.0);
+    (words::size(of(ratio)), verb)
 }
 
 /// A difference of times in two digits: `+47 ns`.

@@ -8,6 +8,7 @@ use tare_model::dossier::{DossierCell, Span};
 use tare_model::whole_place;
 
 use super::number::powered;
+use super::words;
 
 /// From 0 at the left end to 1 at the right one.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,7 +26,7 @@ const PAD: f64 = 0.04;
 impl RatioAxis {
     /// An axis for these cells.
     pub(in crate::report) fn over<'a>(cells: impl Iterator<Item = &'a DossierCell>) -> Self {
-        let spans = cells.filter_map(|cell| Some((cell.ratio?, cell.margin)));
+        let spans = cells.filter_map(|cell| Some((*words::ratio(cell)?, cell.margin)));
         Self::of_spans(spans)
     }
 

@@ -12,7 +12,7 @@ use super::foreign::harmless;
 use super::format::{File, Format, Made, Material};
 use super::groups::{by_metric, grouped};
 use super::method::{REFERENCES, checklist, sentences};
-use super::number::{Digits, Scale, decimals_of_value, glance, scales_for};
+use super::number::{Digits, Scale, decimals_of_value, scales_for};
 use super::words::{self, Names};
 
 mod published;
@@ -130,13 +130,12 @@ fn pairs(out: &mut String, dossier: &Dossier, names: &Names<'_>) {
 /// A line of a table that begins with this.
 fn row(out: &mut String, of: &str, cell: &DossierCell) {
     let (of_base, of_env) = scales_for(cell.base.as_ref(), cell.env.as_ref(), &cell.unit);
-    let ratio = cell.ratio.as_ref();
     let _ = writeln!(
         out,
         "{of} & {} & {} & {} & {} \\\\",
         quantity(cell.base.as_ref(), of_base),
         quantity(cell.env.as_ref(), of_env),
-        ratio.map_or_else(|| "--".to_owned(), glance),
+        words::effect(cell).map_or_else(|| "--".to_owned(), |effect| escaped(&effect)),
         escaped(&words::guarded_verdict(cell))
     );
 }

@@ -14,7 +14,7 @@ use super::foreign::{NO_BREAK, harmless};
 use super::format::{Format, Made};
 use super::groups::{Group, by_metric, grouped};
 use super::method::not_as_planned;
-use super::number::{glance, typical};
+use super::number::typical;
 use super::terminal::{added, applied_text, base, both, label};
 use super::words::{self, Names};
 
@@ -138,8 +138,7 @@ fn rows(out: &mut String, group: Group, cells: &[&DossierCell], names: &Names<'_
 
 /// A metric with its sides, which are markup already, its cost and its verdict.
 fn row(out: &mut String, group: Group, cell: &DossierCell, names: &Names<'_>, sides: &str) {
-    let ratio = cell.ratio.as_ref();
-    let ratio = ratio.map_or_else(|| "–".to_owned(), glance);
+    let ratio = words::effect(cell).unwrap_or_else(|| "–".to_owned());
     let _ = writeln!(
         out,
         "| {} | {} | {sides} | {} | {} |",

@@ -24,6 +24,7 @@ mod phrases;
 pub mod png;
 mod published;
 mod shift;
+mod starting;
 pub mod svg;
 pub mod terminal;
 mod waterfall;

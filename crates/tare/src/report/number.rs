@@ -250,6 +250,15 @@ pub(in crate::report) fn difference(span: &Span, unit: &str) -> String {
     with_unit(&format!("{:+.digits$}", span.point / scale.factor), scale)
 }
 
+/// What is added, with its interval, in one unit: `+312 [298, 330] ms`.
+pub(in crate::report) fn added(span: &Span, unit: &str) -> String {
+    let scale = scale_for(f64::max(span.low.abs(), span.high.abs()), unit);
+    let [low, point, high] = [span.low, span.point, span.high].map(|end| end / scale.factor);
+    let digits = significant(high - low, 2).min(significant(point, 3));
+    let text = format!("{point:+.digits$} [{low:.digits$}, {high:.digits$}]");
+    with_unit(&text, scale)
+}
+
 /// A fraction as a percentage without idle zeros: `2 %`, `0.5 %`.
 pub(in crate::report) fn percent(fraction: f64) -> String {
     let percent = fraction * 100.0;
@@ -307,6 +316,14 @@ mod tests {
             "92.12"
         );
         assert_eq!(scale_for(time.point, "ns").symbol, "µs");
+    }
+
+    #[test]
+    fn added_time_stands_in_one_unit_with_its_interval() {
+        let text = added(&Span::new(298.2e6, 312.4e6, 330.1e6), "ns");
+        assert_eq!(text, format!("+312 [298, 330]{NO_BREAK}ms"));
+        let text = added(&Span::new(-0.21e6, -0.1e6, 0.04e6), "ns");
+        assert_eq!(text, format!("-100 [-210, 40]{NO_BREAK}µs"));
     }
 
     #[test]

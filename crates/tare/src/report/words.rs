@@ -21,6 +21,8 @@ use crate::analyze::{
 use super::foreign::{NO_BREAK, harmless};
 use super::number::{percent, range};
 use super::phrases;
+use super::starting::times;
+pub(in crate::report) use super::starting::{effect, is_start, ratio};
 
 /// What a verdict means to the reader; forms show it by a sign and a colour of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,7 +177,8 @@ fn unqualified(cell: &DossierCell) -> (String, Tone) {
         Verdict::Gain => (unresolved(less()), Tone::Less),
         Verdict::MaterialGain => (less(), Tone::Less),
         Verdict::Inconclusive => {
-            let seen = cell.mde.map_or_else(String::new, |effect| {
+            let mde = cell.mde.filter(|_| !is_start(cell));
+            let seen = mde.map_or_else(String::new, |effect| {
                 format!(": could have detected {} (80 % power)", percent(effect))
             });
             (format!("inconclusive{seen}"), Tone::Open)
@@ -299,7 +302,11 @@ fn without_ratio(cell: &DossierCell) -> String {
 
 /// `15–17 % slower`, `2.1–2.3× slower`, `3–5 % faster`: as much as the interval leaves open.
 fn sized(cell: &DossierCell, ratio: &Span, is_more: bool) -> String {
-    format!("{} {}", sizes(ratio), direction(cell, is_more))
+    let size = match &cell.difference {
+        Some(difference) if is_start(cell) => times(difference, &cell.unit),
+        _ => sizes(ratio),
+    };
+    format!("{size} {}", direction(cell, is_more))
 }
 
 /// The range of a change: factors where all of it is twofold or more, else percent of the baseline.
@@ -417,6 +424,9 @@ pub(in crate::report) fn meaning(flag: &str) -> Option<&'static str> {
         "effect-moves" => {
             "MOVES: the effect itself changes from block to block, while the baseline's two copies agree: not the machine's noise"
         }
+        "rare-slices" => {
+            "few slow slices: all together differ by more or less than the typical one"
+        }
         "order-effect" => "the ratio depends on the arm's place in the block",
         "fragile" => "one block decides: without it the verdict would be another",
         "bimodal" => "the ratio has two modes: the middle describes neither",
@@ -448,6 +458,8 @@ pub(in crate::report) fn meaning(flag: &str) -> Option<&'static str> {
         "impossible-cpu-time" => "DOUBTFUL: more processor time was accounted than there was",
         "retransmits" => "packets were sent again",
         "packet-loss" => "packets were lost or came twice",
+        "other-answers" => "the server answers with other contents than the baseline's",
+        "reconnects" => "the server closed connections that were to stay open",
         "cut-off" => {
             "runs were ended at their limit and count as at least so long: the ratio is a lower bound"
         }

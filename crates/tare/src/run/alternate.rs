@@ -20,27 +20,11 @@ use tare_model::{
 use super::exchange::{Cancelled, Dispatcher, GRACE, Measured, NoReply, WorkerReply, taking_part};
 use super::group::{Group, Member, State};
 use super::pair::{Route, SERVER};
+use super::services::{self, is_service};
 use super::testbed::Arm;
+use super::turn_state::Cycle;
 use crate::cx::turn_page;
 use crate::env::Instance;
-
-/// What is alike for every worker of the block.
-pub(super) struct Cycle {
-    /// The orders, by place.
-    pub(super) rows: Vec<Vec<u32>>,
-    /// Tells this block's page from the last one's.
-    pub(super) key: u64,
-    /// How long the slices of each take together, nanoseconds.
-    pub(super) target_ns: u64,
-    /// The processor for all.
-    pub(super) cpu: Option<u32>,
-    /// Whether loops check themselves.
-    pub(super) check: bool,
-    /// Whether the page may be used.
-    pub(super) has_page: bool,
-    /// Which place the baseline has: without it there is nothing to compare with.
-    pub(super) baseline: usize,
-}
 
 /// One arm's part in the block.
 pub(super) struct Part<'a> {
@@ -202,10 +186,12 @@ impl Block<'_, '_, '_, '_> {
         let pages = self.pages().filter(|_| self.cycle.has_page);
         let scratch = self.group.dispatcher.cx.scratch;
         let pages = pages.filter(|_| turn_page::clear(scratch, self.cycle.key).is_ok());
+        let mut asked = Vec::new();
         for (place, both) in ends.iter().enumerate() {
             if self.group.members[place].has_ended() {
                 continue;
             }
+            self.sent_ns[place] = self.group.now_ns();
             let call = match &recipes[place] {
                 Recipe::Probe(call) => call.clone(),
                 Recipe::Pair { server, client } => {
@@ -216,6 +202,10 @@ impl Block<'_, '_, '_, '_> {
                 }
                 _ => unreachable!("only probes and pairs are interleaved"),
             };
+            if is_service(&recipes[place]) {
+                asked.push((place, call));
+                continue;
+            }
             let page = pages.as_ref().map(|pages| TurnPage {
                 path: pages[both.client].clone(),
                 key: self.cycle.key,
@@ -236,6 +226,10 @@ impl Block<'_, '_, '_, '_> {
             self.sent_ns[place] = self.group.now_ns();
             let request = taking_part(request, self.cycle.cpu, self.cycle.target_ns, Some(turns));
             self.group.send(both.client, &request)?;
+        }
+        if recipes.iter().any(is_service) {
+            services::ask(&mut self.group, self.cycle, &self.sent_ns, &asked)?;
+            return Ok(Vec::new());
         }
         let is_prepared =
             |member: &Member| matches!(member.state, State::Ready) || member.has_ended();

@@ -14,6 +14,7 @@ use super::exchange::{Cancelled, Dispatcher, Measured};
 use super::pair::Others;
 use super::testbed::{Arm, NoStart, Trouble, greet, stop};
 use crate::env::{Channel, EnvError, Instance, StartMode};
+use crate::serving;
 
 impl Dispatcher<'_> {
     /// Runs one trial.
@@ -33,6 +34,11 @@ impl Dispatcher<'_> {
             (Recipe::Probe(call), Some(spread)) => Some((call, spread)),
             _ => None,
         };
+        if !self.is_cold
+            && let Some((call, client)) = serving::asked(recipe)
+        {
+            return self.served(u64::from(trial.sequence), (&call, &client), arm);
+        }
         let (number, count) = (u64::from(trial.sequence), trial.cell.instances);
         let nodes = recipe.nodes(trial.cell.path);
         if !self.is_cold {
@@ -60,7 +66,7 @@ impl Dispatcher<'_> {
             Err(error) => return Ok(self.not_started(error.into())),
         }
         let instance = arm.passing.as_mut().expect("it was put there just now");
-        match greet(&self.cx, instance.channel()) {
+        match greet(&self.cx, instance.channel(), arm.pad_bytes) {
             Ok(_) => {}
             Err(NoStart::Cancelled) => return Err(Cancelled),
             Err(NoStart::Trouble(trouble)) => {
@@ -178,7 +184,9 @@ impl Dispatcher<'_> {
         };
         let life = (|| {
             let instance = arm.passing.insert(started?);
-            greet(cx, instance.channel())?;
+            let started_ns = since();
+            // Its own pad would start its worker twice.
+            greet(cx, instance.channel(), 0)?;
             let ready_ns = since();
             let memory_bytes = instance.charged().memory_bytes();
             let disk_bytes = instance.disk_bytes(cx);
@@ -187,6 +195,7 @@ impl Dispatcher<'_> {
             let stop_ns = since().saturating_sub(looked_ns);
             Ok(LifecycleReport {
                 created_ns: 0,
+                started_ns: Some(started_ns),
                 ready_ns,
                 removed_ns: ready_ns.saturating_add(stop_ns),
                 stop_ns: Some(stop_ns),

@@ -155,7 +155,9 @@ impl Session<'_> {
         is_first: bool,
     ) -> Result<(), Break> {
         let cx = self.cx;
+        let pad_bytes = index.map_or(0, |index| self.plan.pad_bytes(launch, index));
         let arm = self.arm(index);
+        arm.pad_bytes = pad_bytes;
         if arm.is_usable() {
             tell_starting(&cx, arm, "starting");
             match arm.start(&cx) {

@@ -34,6 +34,12 @@ mod launch;
 mod pace;
 mod pair;
 mod parity;
+mod served;
+#[cfg(target_os = "linux")]
+mod services;
+#[cfg(not(target_os = "linux"))]
+#[path = "services/elsewhere.rs"]
+mod services;
 mod session;
 mod suspended;
 mod testbed;

@@ -13,6 +13,7 @@ use tare_model::{End, Failure, Outcome, Path, ProbeCall, Reason, Value, whole_ns
 use super::exchange::{Cancelled, Dispatcher, GRACE, Measured, NoReply, WorkerReply, about};
 use super::testbed::Arm;
 use crate::env::{Channel, Instance, Published, PublishedAt};
+use crate::service::asked::CLIENT;
 
 /// Set in the number of a pair's server, so that it differs from its client's in the same agent.
 pub(super) const SERVER: u64 = 1 << 32;
@@ -83,6 +84,7 @@ impl Dispatcher<'_> {
             server.args.0.insert("port".into(), port);
         }
         let request = self.request(server_number, &server, server_limit_ns, workdir);
+        let served_ns = self.cx.clock.now_ns();
         let listening = channel
             .send(&request)
             .map_err(|error| self.lost(&error))
@@ -118,7 +120,12 @@ impl Dispatcher<'_> {
         measured.started_unix_ns = self.cx.clock.unix_ns();
         let started_ns = self.cx.clock.now_ns();
         let mut strays = Vec::new();
-        let ended = self.round(channel, number, &request, &mut strays);
+        let ended = if call.name == CLIENT {
+            let asked = self.ask_alone(&call, served_ns);
+            asked.map_err(|Cancelled| NoReply::Cancelled)
+        } else {
+            self.round(channel, number, &request, &mut strays)
+        };
         measured.elapsed_ns = self.cx.clock.now_ns().saturating_sub(started_ns);
         let is_cancelled = matches!(ended, Err(NoReply::Cancelled));
         // A server may end before its client does. In the client's own channel its last word has then

@@ -23,6 +23,7 @@ use crate::env::question::{self, NoAnswer};
 use crate::env::{
     Availability, Channel, Charged, Driver, EnvError, Environment, Instance, StartMode, Wanted,
 };
+use crate::serving::Server;
 use crate::store::PEER;
 
 /// How much longer an agent may take for each tool that it is asked about: it gives a tool five seconds to tell
@@ -87,6 +88,8 @@ pub(super) struct Arm {
     tools: Vec<ToolQuestion>,
     /// Those beside it for workloads of which each has an environment of its own.
     pub(super) extra: Extra,
+    /// The user's server in the resident instance, once it is asked.
+    pub(super) server: Option<Server>,
     /// An instance for one trial only.
     pub(super) passing: Option<Box<dyn Instance>>,
     /// Why it is out, once it is.
@@ -95,6 +98,8 @@ pub(super) struct Arm {
     pub(super) cuts: BTreeSet<String>,
     /// How many times it was lost in this launch.
     pub(super) losses: u32,
+    /// By how many bytes its workers are moved in this launch.
+    pub(super) pad_bytes: u32,
     /// Whether there may be something to remove.
     is_touched: bool,
 }
@@ -125,14 +130,16 @@ impl Arm {
 
     /// Starts the resident instance, makes sure that the right agent answers, and asks what it sees.
     pub(super) fn start(&mut self, cx: &Context<'_>) -> Result<Facts, NoStart> {
+        self.server = None;
         let started = self.environment.start(cx, StartMode::Resident)?;
         let instance = self.instance.insert(started);
-        let facts = greet(cx, instance.channel()).and_then(|(agent, cuts)| {
+        let facts = greet(cx, instance.channel(), self.pad_bytes).and_then(|(agent, cuts)| {
             self.cuts = cuts;
             let workdir = instance.workdir();
             let mut facts = ask_facts(cx, instance.channel(), workdir, &self.tools)?;
             facts.insert(fact::AGENT_BUILD.into(), agent.build.clone());
             facts.insert(fact::AGENT_SHA256.into(), agent.sha256.clone());
+            facts.insert(fact::AGENT_PAD.into(), self.pad_bytes.to_string());
             Ok(facts)
         });
         if facts.is_err() {
@@ -179,7 +186,7 @@ impl Arm {
     /// Starts one more instance, and has its agent answer.
     pub(super) fn start_one(&mut self, cx: &Context<'_>) -> Result<Box<dyn Instance>, NoStart> {
         let mut instance = self.environment.start(cx, StartMode::Resident)?;
-        if let Err(no_reply) = greet(cx, instance.channel()) {
+        if let Err(no_reply) = greet(cx, instance.channel(), self.pad_bytes) {
             // Why it does not answer is what the reader needs.
             let _ = instance.stop(cx);
             return Err(no_reply);
@@ -272,10 +279,11 @@ pub(super) fn stop(
 }
 
 /// Says hello, and refuses an agent that is none of those that this Tare brought; which of its probes can be cut into
-/// slices.
+/// slices. Its workers lie so many bytes further in their memory.
 pub(super) fn greet<'a>(
     cx: &Context<'a>,
     channel: &mut dyn Channel,
+    pad_bytes: u32,
 ) -> Result<(&'a AgentBinary, BTreeSet<String>), NoStart> {
     let hello = Request::Hello { protocol: PROTOCOL };
     match ask(cx, channel, &hello, CONTROL_LIMIT)? {
@@ -284,10 +292,15 @@ pub(super) fn greet<'a>(
             build,
             slices,
             ..
-        } => match cx.agents.greeted(protocol, &build) {
-            Ok(agent) => Ok((agent, slices.into_keys().collect())),
-            Err(why) => Err(Trouble { why, fix: None }.into()),
-        },
+        } => {
+            let told = cx.agents.greeted(protocol, &build);
+            let agent = told.map_err(|why| Trouble { why, fix: None })?;
+            if pad_bytes > 0 {
+                let sent = channel.send(&Request::Pad { bytes: pad_bytes });
+                sent.map_err(EnvError::from)?;
+            }
+            Ok((agent, slices.into_keys().collect()))
+        }
         _ => Err(out_of_turn("hello")),
     }
 }
@@ -396,15 +409,13 @@ impl<'a> Testbed<'a> {
                 siblings: Err(not_started()),
                 nodes: if needs.is_cold { 1 } else { nodes },
                 tools: tools.to_vec(),
-                extra: Extra::new(if spec.id.as_str() == PEER || needs.is_cold {
-                    0
-                } else {
-                    needs.extra
-                }),
+                extra: Extra::new(needs.extra * u32::from(!is_peer && !needs.is_cold)),
+                server: None,
                 passing: None,
                 out: None,
                 cuts: BTreeSet::new(),
                 losses: 0,
+                pad_bytes: 0,
                 is_touched: false,
             })
         };

@@ -23,3 +23,21 @@ impl TurnState {
         }
     }
 }
+
+/// What is alike for every worker of the block.
+pub(super) struct Cycle {
+    /// The orders, by place.
+    pub(super) rows: Vec<Vec<u32>>,
+    /// Tells this block's page from the last one's.
+    pub(super) key: u64,
+    /// How long the slices of each take together, nanoseconds.
+    pub(super) target_ns: u64,
+    /// The processor for all.
+    pub(super) cpu: Option<u32>,
+    /// Whether loops check themselves.
+    pub(super) check: bool,
+    /// Whether the page may be used.
+    pub(super) has_page: bool,
+    /// Which place the baseline has: without it there is nothing to compare with.
+    pub(super) baseline: usize,
+}

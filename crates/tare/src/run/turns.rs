@@ -12,11 +12,13 @@ use tare_model::facts::{self, cpu_list};
 use tare_model::outcome::Exit;
 use tare_model::{CommandCall, Facts, Outcome, Recipe, Trial};
 
-use super::alternate::{Cycle, NotShared, Part};
+use super::alternate::{NotShared, Part};
 use super::charges;
+use super::services;
 use super::session::{Break, Session};
 use super::suspended::Awake;
 use super::testbed::Arm;
+use super::turn_state::Cycle;
 use crate::cx::turn_page;
 use crate::env::Charged;
 use crate::store::{Remark, TrialRecord};
@@ -72,11 +74,12 @@ impl Session<'_> {
             _ => return false,
         };
         let usable = || self.testbed.arms.iter().filter(|arm| arm.is_usable());
+        // Where its program is another one it is refused, as a trial.
+        let is_there = |arm: &Arm| self.missing_tool(&arm.spec.id, workload).is_none();
+        let recipe = &self.recipes[workload];
         // Of two ends one serves, and cannot be stopped on its way.
         if name == COMMAND_PROBE {
             let call = self.command(workload);
-            // Where its program is another one it is refused, as a trial.
-            let is_there = |arm: &Arm| self.missing_tool(&arm.spec.id, workload).is_none();
             if call.is_none_or(|call| call.in_slices.is_none()) || !usable().all(is_there) {
                 return false;
             }
@@ -85,7 +88,11 @@ impl Session<'_> {
             && spec.instances == 1
             && spec.spread.is_none()
             && usable().count() > 1
-            && usable().all(|arm| arm.cuts.contains(name))
+            && if services::is_service(recipe) {
+                services::is_interleaved(recipe) && usable().all(is_there)
+            } else {
+                usable().all(|arm| arm.cuts.contains(name))
+            }
     }
 
     /// Runs one workload of a block in all arms in turn, stores it, and deals with arms that were lost in it.
@@ -118,6 +125,13 @@ impl Session<'_> {
             baseline: place,
             has_page: self.turns.has_page,
         };
+        let mut until_here = self.recipes[..=workload].iter().rev();
+        let is_first = until_here.next().is_some_and(services::is_service)
+            && !until_here.any(services::is_service);
+        if cycle.check && is_first {
+            let cost = services::own_cost(&self.cx);
+            cost.map_or(Ok(()), |cost| self.say(cost))?;
+        }
         let charged: Vec<Charged> = indices
             .iter()
             .map(|index| self.testbed.arms[*index].charged())

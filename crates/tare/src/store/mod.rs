@@ -20,7 +20,6 @@ use crate::plan::Plan;
 mod delete;
 mod error;
 mod extract;
-mod identity;
 mod lock;
 mod read;
 mod reading;

@@ -25,11 +25,6 @@ pub(super) fn open(path: &Path) -> Result<Connection, SetUp> {
     }
 }
 
-/// Whether there is a log beside the store's file: a run is going on, or was killed.
-pub(super) fn has_log(path: &Path) -> bool {
-    log_path(path).exists()
-}
-
 /// Steps of SQLite between two looks at how many there were.
 const STEPS_AT_ONCE: i32 = 1_000_000;
 /// Steps that any store may take, and those for each of its bytes: a row has hundreds of bytes, takes some fifty steps,

@@ -102,7 +102,7 @@ pub(super) fn headline(cell: Option<&DossierCell>, sides: Sides<'_>, spent: &Spe
                 )
             } else {
                 let size = size::difference(ratio.point, terms);
-                format!("{size} {inside} {outside} ({numbers}).")
+                format!("{}{size} {inside} {outside} ({numbers}).", terms.subject)
             };
             (text, None)
         }

@@ -18,9 +18,10 @@ use tare_model::{
 use tare_model::{counter, fact};
 
 use super::observed::{First, Inside, Observed, SideLook, common};
+use super::served::AtServer;
 use super::studies::CHATTY_BYTES;
 use super::trouble::{absent, failed, how, meaning, said};
-use super::{Ask, HOST, Trouble, carry, proxied};
+use super::{Ask, HOST, Trouble, carry, proxied, served};
 use crate::cause::switch::target;
 use crate::cx::{CONTROL_LIMIT, Context, Event};
 use crate::env::question::{self, NoAnswer};
@@ -28,12 +29,14 @@ use crate::env::{self, Availability, Channel, EnvError, Instance, StartMode, Wan
 use crate::report::command_line;
 use crate::workload::{stoppable, user_command};
 
+mod inside;
+
+pub use inside::look_inside;
+
 /// How long after a worker's limit its agent may still say so.
 const GRACE: Duration = Duration::from_secs(3);
 /// Folders of opened files that are asked about at most.
 const FOLDERS_MOST: usize = 32;
-/// The part of the budget that the very first look inside may take.
-const INSIDE_PART: u64 = 3;
 /// A command that takes longer is run once on the host, not twice.
 const TWICE_BELOW_NS: u64 = 10_000_000_000;
 
@@ -85,19 +88,22 @@ pub fn look(
         Ok((look, paths.iter().cloned().collect()))
     })?;
     env.facts = facts;
-    if env.report.stdout != host.report.stdout && !host.report.stdout.0.is_empty() {
+    let is_server = ask.call.client.is_some();
+    if !is_server && env.report.stdout != host.report.stdout && !host.report.stdout.0.is_empty() {
         remarks.push(
             "what it prints on the host and inside is not the same; if it should be, look at that first"
                 .to_owned(),
         );
     }
     let in_slices = in_slices.and_then(|host| Ok(common(host, inside_slices(ask, &env)?)));
-    remarks.push(match &in_slices {
+    remarks.extend(match &in_slices {
+        _ if is_server => None,
         Ok(slices) => format!(
             "the command only computes: its copies take turns, stopped every {} ms",
             slices.ns / 1_000_000
-        ),
-        Err(why) => format!("the command is run in one go, because it {why}"),
+        )
+        .into(),
+        Err(why) => format!("the command is run in one go, because it {why}").into(),
     });
     Ok(First {
         host,
@@ -105,6 +111,7 @@ pub fn look(
         life_ns,
         remarks,
         cut_ns: None,
+        is_fresh: ask.is_fresh(),
         in_slices,
     })
 }
@@ -176,27 +183,6 @@ fn inside_slices(ask: &Ask, env: &Observed) -> Result<InSlices, String> {
     }
     let inside = stoppable::cut(&env.report, &env.counters);
     inside.map_err(|why| format!("{why} in `{}`", ask.driver))
-}
-
-/// Looks at the command inside alone: whether it works there at all, and whether it ends within a part of the time.
-///
-/// # Errors
-/// Why it cannot be measured, with what helps.
-pub fn look_inside(cx: &Context<'_>, ask: &Ask) -> Result<Inside, Trouble> {
-    let limit = Duration::from_nanos((ask.budget_ns / INSIDE_PART).max(5_000_000_000));
-    let call = CommandCall {
-        observe: true,
-        ..ask.call.clone()
-    };
-    let (look, ..) = at(cx, ask, &ask.driver, &ask.settings, |instance| {
-        let look = match Tried::new(cx, ask, instance, limit).inside(&call) {
-            Ok(look) => Inside::Ended(Box::new(look)),
-            Err(Trouble::TooLong { .. }) => Inside::CutOff(whole_ns(limit)),
-            Err(other) => return Err(other),
-        };
-        Ok((look, Vec::new()))
-    })?;
-    Ok(look)
 }
 
 /// Paths under which the command's files may lie, whichever it opens: where it is started, where temporary files
@@ -396,6 +382,8 @@ fn probe(raw: &RawOutput) -> Option<(CommandReport, BTreeMap<String, f64>)> {
 
 /// The command on one side, as often as it is tried there.
 struct Tried<'a, 'b> {
+    /// The server that it is, once it was started.
+    server: AtServer,
     cx: &'a Context<'b>,
     ask: &'a Ask,
     instance: &'a mut dyn Instance,
@@ -411,6 +399,7 @@ impl<'a, 'b> Tried<'a, 'b> {
         limit: Duration,
     ) -> Self {
         Self {
+            server: AtServer::default(),
             cx,
             ask,
             instance,
@@ -420,6 +409,11 @@ impl<'a, 'b> Tried<'a, 'b> {
 
     /// One run; `None` if it did not end in time.
     fn once(&mut self, place: &str, call: &CommandCall) -> Result<Outcome, Trouble> {
+        if call.client.is_some() {
+            return self
+                .server
+                .asked(self.cx, self.instance, (place, call), self.limit);
+        }
         let request = Request::Run {
             hold: false,
             turns: None,
@@ -455,6 +449,7 @@ impl<'a, 'b> Tried<'a, 'b> {
             Outcome::Completed(raw) => {
                 let (report, mut counters) =
                     probe(&raw).ok_or_else(|| agent(place, "its agent left no report"))?;
+                served::check(place, call, &report)?;
                 if let (Some(before), Some(after)) = (proxied_before, proxied::on_processor_ns()) {
                     counters.insert(
                         counter::ENGINE_PROXY.to_owned(),
@@ -508,7 +503,7 @@ impl<'a, 'b> Tried<'a, 'b> {
             });
         }
         check_pick(ask, "on the host", &first)?;
-        if first.wall_ns > TWICE_BELOW_NS {
+        if first.wall_ns > TWICE_BELOW_NS || ask.is_fresh() {
             return Ok(Observed {
                 wall_ns: first.wall_ns,
                 report: first,

@@ -55,8 +55,6 @@ pub struct Wish {
     pub empty: PathBuf,
     /// Where it is started, if not in the working directory.
     pub directory: Option<String>,
-    /// Whether the program is the image's alone, and need not be here.
-    pub is_images: bool,
 }
 
 /// A command, ready to be run anywhere.
@@ -72,6 +70,8 @@ pub struct Carried {
     pub instead: Vec<String>,
     /// What was done, a line each.
     pub notes: Vec<String>,
+    /// Whether only the image can have the program.
+    pub is_missing: bool,
 }
 
 /// Finds out how a command is to be carried.
@@ -92,8 +92,8 @@ pub fn carried(wish: &Wish) -> Result<Carried, Trouble> {
     let program = files::program(name, &path, Path::new(&directory));
     let mut argv = wish.argv.clone();
     match (&program, wish.has_own_image) {
-        (None, true) if wish.is_images => {}
-        (None, _) => return Err(not_here(name)),
+        (None, false) => return Err(not_here(name)),
+        (None, true) => carried.is_missing = true,
         (Some(path), false) => {
             argv[0] = path.display().to_string();
             carried.userland = userland(&wish.empty)?;
@@ -227,7 +227,7 @@ pub fn described(driver: &dyn Driver, carried: &Carried) -> Vec<String> {
         .collect();
     let instead = match driver.declared().files {
         Files::Elsewhere => "what that machine has under the same paths is used",
-        _ => "inside there is nothing under the same paths",
+        _ => "inside there is nothing under the same paths, and it is started in `/`",
     };
     let variables = carried.notes.iter().filter(|line| !is_about_files(line));
     std::iter::once(format!(
@@ -248,7 +248,8 @@ fn is_about_files(line: &str) -> bool {
     !line.starts_with("variables: ")
 }
 
-fn not_here(name: &str) -> Trouble {
+/// The trouble that this machine has no such program.
+pub fn not_here(name: &str) -> Trouble {
     Trouble::NotHere {
         program: name.escape_debug().to_string(),
     }
@@ -490,6 +491,18 @@ mod tests {
                 notes.contains("NOT carried: `/srv/w`") && notes.contains("variables: PATH"),
                 "{notes}"
             );
+        }
+    }
+
+    #[test]
+    fn only_packed_environment_starts_at_its_root() {
+        let started = |driver: &str| {
+            let ask = crate::why::studies::tests::ask(driver, Params::new());
+            ask.change().directory
+        };
+        assert_eq!(started("vm").as_deref(), Some("/"));
+        for driver in ["docker", "container", "ssh", "oci"] {
+            assert_eq!(started(driver), None, "{driver}");
         }
     }
 

@@ -166,7 +166,7 @@ pub fn conclude(run: &RunData) -> Dossier {
         findings: &dossier.findings,
         explained: explained.as_ref(),
         userland: ladder.and_then(|ladder| userland(ladder, baseline)),
-        has_ladder: ladder.is_some(),
+        ladder,
         is_interrupted: run.head.stopped_by == StoppedBy::Interrupted,
         terms: sides.terms,
         spent: &spent,

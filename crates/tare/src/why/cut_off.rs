@@ -24,6 +24,7 @@ pub fn decided(ask: &Ask, first: &First, left_ns: u64) -> Option<u64> {
     let is_plain = first.env.wall_ns / PLAIN_TIMES > first.host.wall_ns;
     let whole_ns = pace.least_ns() as f64;
     if ask.metric != user_command::WALL
+        || ask.call.client.is_some()
         || first.in_slices.is_ok()
         || !is_plain
         || whole_ns <= left_ns as f64 * WHOLE_SHARE

@@ -32,6 +32,7 @@ pub mod carry;
 pub mod conclude;
 pub mod counterfactual;
 pub mod cut_off;
+pub mod fresh;
 mod joined;
 pub mod ladder;
 pub mod observed;
@@ -41,6 +42,7 @@ pub mod proof;
 pub mod proxied;
 pub mod readings;
 pub mod search;
+mod served;
 mod settled;
 pub mod studies;
 mod total;
@@ -170,11 +172,28 @@ impl Ask {
     /// The same in an arm of another driver.
     fn change_in(&self, driver: &str) -> CommandChange {
         let has_log = env::mechanisms(driver).of(Kind::Output).is_some();
+        // Where only what was packed is inside, the working directory is not.
+        let has_directory = env::find(driver).is_none_or(|found| {
+            found.declared().files != env::Files::Packed
+                || found.settings().iter().any(|spec| spec.name == "binds")
+        });
+        let is_server = self.call.client.is_some();
         CommandChange {
-            stdout: (has_log && self.call.pick.is_none()).then_some(Stdout::Console),
+            directory: (!has_directory).then(|| "/".to_owned()),
+            stdout: match (has_log, is_server) {
+                (true, _) if is_server || self.call.pick.is_none() => Some(Stdout::Console),
+                // A bare server's log goes nowhere.
+                (false, true) => Some(Stdout::Discarded),
+                _ => None,
+            },
             program: self.program.clone(),
             ..CommandChange::default()
         }
+    }
+
+    /// Whether each run is in a new container, on both sides.
+    fn is_fresh(&self) -> bool {
+        self.own.as_ref().is_some_and(|own| own.fresh.is_some())
     }
 
     fn workload(&self, first: &First) -> WorkloadSpec {
@@ -206,7 +225,7 @@ impl Ask {
             seed: self.seed,
             blocks_min: FEWEST,
             blocks_max: FEWEST,
-            blocks_per_launch: u32::MAX,
+            blocks_per_launch: if first.is_fresh { 1 } else { u32::MAX },
             trial_ns: longest,
             limit_ns: first
                 .cut_ns

@@ -50,6 +50,8 @@ pub struct First {
     pub remarks: Vec<String>,
     /// After how long a run is ended, where it would take too long to wait for its end.
     pub cut_ns: Option<u64>,
+    /// Whether each run is in a new environment, on both sides.
+    pub is_fresh: bool,
     /// How it is stopped on its way, in turn with its copies; else why it is not, as what follows "because it".
     pub in_slices: Result<InSlices, String>,
 }

@@ -87,6 +87,8 @@ pub struct Asks {
     /// Where the running container itself is asked about: the settings of a copy of it, which can do without
     /// differences.
     pub copy: Option<Params>,
+    /// Why each run needs a new container, if it does.
+    pub fresh: Option<String>,
     /// Where two sides of the user's are asked about: what the second one changes of the command, and how each
     /// difference is undone.
     pub head: CommandChange,

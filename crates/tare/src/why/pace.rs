@@ -32,9 +32,10 @@ impl Pace {
     /// As far as one run on each side tells.
     pub fn of_one(first: &First) -> Self {
         let env_ns = first.cut_ns.unwrap_or(u64::MAX).min(first.env.wall_ns);
+        let start_ns = start_ns(first);
         Self {
-            host_ns: first.host.wall_ns + AROUND_NS,
-            env_ns: env_ns + AROUND_NS,
+            host_ns: first.host.wall_ns + AROUND_NS + start_ns,
+            env_ns: env_ns + AROUND_NS + start_ns,
             life_ns: first.life_ns,
         }
     }
@@ -52,7 +53,7 @@ impl Pace {
             let (sum, count) = trials.fold((0u64, 0u64), |(sum, count), data| {
                 (sum.saturating_add(super::readings::own_ns(data)), count + 1)
             });
-            sum.checked_div(count)
+            Some(sum.checked_div(count)? + start_ns(first))
         };
         Self {
             host_ns: mean(run.head.study.baseline.as_str()).unwrap_or(one.host_ns),
@@ -66,6 +67,9 @@ impl Pace {
     /// between them. What a container does from time to time is met only where it lives for some of its periods; what
     /// comes not even twice in all of the time is not waited for.
     pub fn plan_launches(&self, ask: &Ask, study: &mut Study, time_ns: u64) {
+        if ask.is_fresh() {
+            return;
+        }
         let is_base = |arm: &&ArmSpec| arm.id == study.baseline || arm.id.as_str() == A_PRIME;
         let n_base = study.arms.iter().filter(is_base).count() as u64;
         let n_inside = study.arms.len() as u64 - n_base;
@@ -93,6 +97,11 @@ impl Pace {
             .saturating_mul(u64::from(FEWEST))
             .saturating_add(self.life_ns)
     }
+}
+
+/// What each trial takes to get a container of its own, if it does.
+fn start_ns(first: &First) -> u64 {
+    if first.is_fresh { first.life_ns } else { 0 }
 }
 
 #[cfg(test)]
@@ -126,5 +135,37 @@ mod tests {
         let longer = plan(Some(2 * SECOND));
         assert!((usual + 1..=16).contains(&longer), "{longer} after {usual}");
         assert_eq!(plan(Some(60 * SECOND)), usual, "never met");
+    }
+
+    #[test]
+    fn each_run_in_a_new_container_takes_its_start_too() {
+        let usual = first(SECOND);
+        let fresh = First {
+            is_fresh: true,
+            ..usual.clone()
+        };
+        let more = Pace::of_one(&fresh).env_ns - Pace::of_one(&usual).env_ns;
+        assert_eq!(more, usual.life_ns);
+        let ask = ask("docker", Params::new());
+        let launches = |first: &First| {
+            let study = first_study(&ask, first, 115 * SECOND).unwrap();
+            study.blocks_per_launch
+        };
+        assert!(launches(&usual) > 1);
+        let asks = super::super::own::Asks {
+            fresh: Some("it fails".to_owned()),
+            base: super::super::Base {
+                id: super::super::HOST,
+                driver: super::super::HOST.to_owned(),
+                ..super::super::Base::default()
+            },
+            ..super::super::own::Asks::default()
+        };
+        let ask = Ask {
+            own: Some(asks),
+            ..ask.clone()
+        };
+        let study = first_study(&ask, &fresh, 115 * SECOND).unwrap();
+        assert_eq!(study.blocks_per_launch, 1);
     }
 }

@@ -349,14 +349,13 @@ impl Arms {
 pub(super) mod tests {
     use std::collections::BTreeMap;
 
-    use tare_model::{ArmId, CommandCall, CommandChange};
+    use tare_model::arm::Suspect;
+    use tare_model::{ArmId, CommandCall, CommandChange, command::Stdout};
 
     use super::super::observed::Observed;
     use super::*;
     use crate::workload::command_output::{report, tests::raw};
     use crate::workload::user_command;
-    use tare_model::arm::Suspect;
-    use tare_model::command::Stdout;
 
     pub(in crate::why) fn first(wall_ns: u64) -> First {
         let look = Observed {
@@ -370,6 +369,7 @@ pub(super) mod tests {
             env: look,
             life_ns: SECOND,
             cut_ns: None,
+            is_fresh: false,
             remarks: Vec::new(),
             in_slices: Err("sleeps".into()),
         }

@@ -114,6 +114,34 @@ pub enum Trouble {
         /// The budget, seconds.
         budget_s: u64,
     },
+    /// A server never served, or ended.
+    #[error("the server in `{place}` {why}")]
+    NoServer {
+        /// Where.
+        place: String,
+        /// What it did.
+        why: String,
+        /// The port on which it should listen.
+        port: u16,
+    },
+    /// The client failed against a server that was ready.
+    #[error("the client fails against the server in `{place}`: it {how}{said}")]
+    ClientFails {
+        /// Where.
+        place: String,
+        /// How it ended.
+        how: String,
+        /// What it said, escaped.
+        said: String,
+    },
+    /// The client does not end.
+    #[error("the client of the server in `{place}` did not end within {limit_s} s")]
+    ClientTooLong {
+        /// Where.
+        place: String,
+        /// What it was given, seconds.
+        limit_s: u64,
+    },
     /// The number that was to be picked is not in its output.
     #[error("`--metric {pattern}` finds no number in the output {place}, which {begins}")]
     NothingPicked {
@@ -200,6 +228,10 @@ impl Trouble {
                 format!("give more time, for example `--budget {}m`, or the command less to do", (budget_s.max(limit_s) * 20).div_ceil(60))
             }
             Self::NothingPicked { .. } => "the first group `(…)` of the last match is the number; try it with `COMMAND | grep -E 'PATTERN'`".to_owned(),
+            Self::NoServer { why, .. } if why.contains("it speaks TLS") => "TLS is not spoken here; a client that does is asked with `--client 'CMD {host} {port}' --port N`".to_owned(),
+            Self::NoServer { port, .. } => format!("it must listen on port {port} on every address inside (0.0.0.0), not on 127.0.0.1 alone; `--ready-timeout 2m` waits longer, `--port` and `--ready` say what to wait for"),
+            Self::ClientFails { .. } => "`{host}` and `{port}` stand for the server's address in the client's arguments".to_owned(),
+            Self::ClientTooLong { .. } => "give it a number of requests or a time, such as `ab -n 1000` or `wrk -d 1s`; it runs once a trial".to_owned(),
             Self::FailsOnHost { hint, .. } | Self::FailsInside { hint, .. } => return hint.clone(),
             Self::FailsAtSide { hint, .. } => hint.clone().unwrap_or_else(|| "`--ignore-failure` measures a command whose exit status is not 0".to_owned()),
             Self::Left { first, left } => return left.hint().or_else(|| first.hint()),

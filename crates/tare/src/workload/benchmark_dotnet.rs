@@ -80,6 +80,7 @@ impl Workload for BenchmarkDotnet {
             pick: Some(Pick {
                 pattern: wanted.to_heading(),
                 more_is_better: false,
+                metric: None,
             }),
             ..CommandCall::new(dotnet, arguments)
         };

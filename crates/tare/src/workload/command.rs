@@ -72,6 +72,7 @@ impl Workload for AnyCommand {
             pick: (!pick.is_empty()).then(|| Pick {
                 pattern: pick.to_owned(),
                 more_is_better: text(&params, "better") == "higher",
+                metric: None,
             }),
             argv,
             ..CommandCall::default()

@@ -74,6 +74,7 @@ pub mod python_mix;
 pub mod python_tool;
 pub mod redis_benchmark;
 pub mod sanity;
+pub mod service;
 pub mod start_up;
 pub mod stoppable;
 pub mod stress_ng;
@@ -135,6 +136,7 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &read_files::ENTRY,
     &redis_benchmark::RedisBenchmark,
     &regex::ENTRY,
+    &service::Service,
     &socket::ENTRY,
     &spawn::ENTRY,
     &start_up::StartUp,

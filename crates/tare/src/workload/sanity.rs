@@ -44,10 +44,18 @@ pub const OUTPUT_CUT: &str = "output-cut";
 /// A run was ended at its limit, and counts as one that took at least so long.
 pub const CUT_OFF: &str = "cut-off";
 
+/// A server became faster or slower until its warm-up was over.
+pub const NOT_STEADY: &str = "not-steady";
+/// A server's answers have other contents than the baseline's.
+pub const OTHER_ANSWERS: &str = "other-answers";
+/// A server closed connections that were to stay open.
+pub const RECONNECTS: &str = "reconnects";
+
 /// Every kind of doubt.
 pub const KINDS: &[&str] = &tare_model::rows! {
     PAGE_CACHE, SHALLOW_QUEUE, SHORT_INTERVAL, MORE_THREADS_THAN_CPUS, LOG_ARITHMETIC, IMPOSSIBLE_CPU_TIME,
-    RETRANSMITS, PACKET_LOSS, GAPS, OUTPUT_CUT, CUT_OFF,
+    RETRANSMITS, PACKET_LOSS, GAPS, OUTPUT_CUT, CUT_OFF, NOT_STEADY,
+    OTHER_ANSWERS, RECONNECTS,
 };
 
 impl Remark {

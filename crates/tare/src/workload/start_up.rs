@@ -25,6 +25,8 @@ impl Workload for StartUp {
         "start-up.stop.time", Nanosecond, Lower, StartUp: "Time from asking for an environment's end until it has been stopped and removed.";
         "start-up.memory.size", Byte, Lower, StartUp:
             "Memory of this machine's that an environment holds after its first answer, while nothing but the agent runs in it; what its engine holds is not included.";
+        "start-up.create.time", Nanosecond, Lower, StartUp: "Part of the time until ready: from asking for an environment until it is there and the agent is started in it.";
+        "start-up.first.time", Nanosecond, Lower, StartUp: "Part of the time until ready: from then to the first answer of the agent inside.";
         "start-up.disk.size", Byte, Lower, StartUp:
             "Disk that it takes then where it runs: its image, or a machine's kernel, first file system and disk, counted whole however many share them, and what was written over it; no volume, and nothing of the host's that is only shown inside.";
     }
@@ -84,10 +86,17 @@ impl Workload for StartUp {
             })
         })
         .collect::<Result<_, DecodeError>>()?;
+        let created_ns = report.created_ns;
+        let create_ns = report.started_ns.map(|at| at.saturating_sub(created_ns));
+        let first_ns = report
+            .started_ns
+            .map(|at| report.ready_ns.saturating_sub(at));
         for (metric, value) in [
             (&self.metrics()[2], report.stop_ns),
             (&self.metrics()[3], report.memory_bytes),
-            (&self.metrics()[4], report.disk_bytes),
+            (&self.metrics()[4], create_ns),
+            (&self.metrics()[5], first_ns),
+            (&self.metrics()[6], report.disk_bytes),
         ] {
             // Earlier reports have none of them, and not every environment is looked into from here; none holds nothing.
             if let Some(value) = value.filter(|value| *value > 0) {
@@ -149,6 +158,10 @@ mod tests {
                 ("start-up.disk.size", 8192.0)
             ]
         );
+        let parts = GOOD.replace('}', r#","started_ns":240000010}"#);
+        let samples = StartUp.decode(&raw(&parts)).unwrap();
+        let parts = [&samples[2], &samples[3]].map(|it| it.observations[0]);
+        assert_eq!(parts, [240e6, 10e6]);
         let without = GOOD.replace('}', r#","stop_ns":1,"memory_bytes":0}"#);
         assert_eq!(StartUp.decode(&raw(&without)).unwrap().len(), 3);
     }

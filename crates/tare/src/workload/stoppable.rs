@@ -246,6 +246,7 @@ mod tests {
             report.pick = Some(Pick {
                 pattern: "(1)".into(),
                 more_is_better: false,
+                metric: None,
             });
         };
         assert!(why(picks).contains("measures itself"));

@@ -27,6 +27,8 @@ pub const CPU: &str = "command.cpu.time";
 pub const COST: &str = "command.picked.cost";
 /// The metric of a number in the output of which more is better.
 pub const RATE: &str = "command.picked.rate";
+/// The metric of a request to a server.
+pub const REQUEST: &str = "command.request.time";
 
 /// Patterns are compiled to at most this many bytes.
 const PATTERN_LIMIT: usize = 1 << 20;
@@ -40,6 +42,7 @@ const METRICS: &[MetricSpec] = metrics! {
     CPU, Nanosecond, Lower, Compute, floor: "Processor time, user and system, of the command and those of its children that it waited for.";
     COST, Count, Lower, Compute: "The number that a pattern finds in the output; less is better.";
     RATE, Count, Higher, Compute: "The number that a pattern finds in the output; more is better.";
+    REQUEST, Nanosecond, Lower, Network: "Time of a request to a server, from its first byte to the last byte of the answer, as a client on the host measures it: the median of a trial (its mean where a processor quota is at work), or the percentile asked for.";
 };
 
 /// Compiles a pattern.
@@ -77,9 +80,19 @@ fn with_pattern<T>(pattern: &str, work: impl FnOnce(&Regex) -> T) -> Result<T, S
     })
 }
 
+/// Whose value the number is that `pick` means.
+fn metric_of(pick: &Pick) -> &'static MetricSpec {
+    let usual = if pick.more_is_better { RATE } else { COST };
+    let named = |id: &str| METRICS.iter().find(|metric| metric.id == id);
+    let wanted = pick.metric.as_deref().and_then(named);
+    wanted
+        .or_else(|| named(usual))
+        .expect("both are in the table")
+}
+
 /// The number that `pick` means.
 fn number(report: &CommandReport, pick: &Pick) -> Result<f64, DecodeError> {
-    let metric = if pick.more_is_better { RATE } else { COST };
+    let metric = metric_of(pick).id;
     let none = |problem: String| DecodeError::NoValue {
         metric: metric.to_owned(),
         problem,
@@ -156,15 +169,8 @@ impl Workload for UserCommand {
             samples.push(command_output::sample(&METRICS[1], vec![user + system])?);
         }
         if let Some(pick) = &report.pick {
-            let metric = if pick.more_is_better {
-                &METRICS[3]
-            } else {
-                &METRICS[2]
-            };
-            samples.push(command_output::sample(
-                metric,
-                vec![number(&report, pick)?],
-            )?);
+            let value = vec![number(&report, pick)?];
+            samples.push(command_output::sample(metric_of(pick), value)?);
         }
         Ok(samples)
     }
@@ -192,6 +198,7 @@ mod tests {
         Pick {
             pattern: pattern.into(),
             more_is_better,
+            metric: None,
         }
     }
 

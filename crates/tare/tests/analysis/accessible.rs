@@ -133,15 +133,28 @@ fn checking(page: &str, is_dark: bool, axe: &str) -> String {
 /// As wide as a phone, which is narrower than a browser's window can be.
 const PHONE: u32 = 360;
 
-/// A page that holds this one in a frame of a phone's width, and says what the checks in it say.
-fn on_a_phone(page: &str) -> String {
-    let page = page.replace('&', "&amp;").replace('"', "&quot;");
-    format!(
-        "<!DOCTYPE html><html><body><iframe width=\"{PHONE}\" height=\"900\" srcdoc=\"{page}\"></iframe><script>\
-         addEventListener('load', () => document.body.append(document.querySelector('iframe').contentDocument.getElementById('found')))\
-         </script></body></html>"
-    )
+/// A page that holds these in frames of this width, and says what the checks in them say once all have.
+fn framed(pages: &[(String, String)], width: u32) -> String {
+    let frames = pages.iter().map(|(name, page)| {
+        let page = page.replace('&', "&amp;").replace('"', "&quot;");
+        format!("<iframe title=\"{name}\" width=\"{width}\" height=\"900\" srcdoc=\"{page}\"></iframe>\n")
+    });
+    let frames: String = frames.collect();
+    format!("<!DOCTYPE html><html><body>{frames}<script>{GATHER}</script></body></html>")
 }
+
+/// Waits until the checks of every frame have said what they found.
+const GATHER: &str = "const frames = [...document.querySelectorAll('iframe')];
+const said = (frame) => frame.contentDocument.getElementById('found');
+const gather = () => {
+  if (!frames.every(said)) return setTimeout(gather, 100);
+  const told = document.createElement('pre');
+  told.id = 'found';
+  const wrong = frames.filter((frame) => said(frame).textContent !== 'nothing');
+  told.textContent = wrong.map((frame) => `${frame.title}:\\n${said(frame).textContent}`).join('\\n\\n') || 'nothing';
+  document.body.replaceChildren(told);
+};
+addEventListener('load', gather);";
 
 /// The document of a file in a browser of this width, and what the browser complained of; `None` where there is no browser.
 fn opened(file: &Path, profile: &Path, width: u32) -> Option<[String; 2]> {
@@ -187,26 +200,50 @@ fn nobody_is_kept_from_reading_a_page() {
     let folder = tempfile::tempdir().unwrap();
     let profile = folder.path().join("profile");
     let axe = axe().unwrap_or_default();
+    let pages = pages();
+    for (name, page) in &pages {
+        super::figures::keep(&format!("{name}.html"), page);
+    }
     let mut problems = Vec::new();
-    for (name, page) in pages() {
-        super::figures::keep(&format!("{name}.html"), &page);
-        for (width, is_dark) in LOOKS {
-            let file = folder.path().join(format!("{name}-{is_dark}.html"));
-            // Its rules are about what a page says, not about how wide it is.
-            let axe = if width == LOOKS[0].0 { &axe } else { "" };
-            let mut checking = checking(&page, is_dark, axe);
-            if width == PHONE {
-                checking = on_a_phone(&checking);
-            }
-            std::fs::write(&file, checking).unwrap();
-            match found(&file, &profile, width) {
-                None => return,
-                Some(told) if told == "nothing" => {}
-                Some(told) => problems.push(format!("{name}, {width}, dark {is_dark}:\n{told}")),
-            }
+    for (width, is_dark) in LOOKS {
+        // Its rules are about what a page says, not about how wide it is.
+        let axe = if width == LOOKS[0].0 { &axe } else { "" };
+        let checked = pages
+            .iter()
+            .map(|(name, page)| ((*name).to_owned(), checking(page, is_dark, axe)));
+        let file = folder.path().join(format!("{width}-{is_dark}.html"));
+        std::fs::write(&file, framed(&checked.collect::<Vec<_>>(), width)).unwrap();
+        // A browser's window is wider than a phone.
+        match found(&file, &profile, width.max(800)) {
+            None => return,
+            Some(told) if told == "nothing" => {}
+            Some(told) => problems.push(format!("{width}, dark {is_dark}:\n{told}")),
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
+}
+
+#[test]
+fn checks_in_a_frame_find_what_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = |body: &str| {
+        let head = "<html lang=en><head><title>t</title><meta http-equiv=\"Content-Security-Policy\"></head>";
+        let texts: String = (0..10).map(|n| format!("<p>{n}")).collect();
+        checking(
+            &format!("{head}<body><main><h1>one</h1>{body}{texts}</main></body></html>"),
+            false,
+            "",
+        )
+    };
+    let wide = page("<div style=\"width:500px\">wide</div>");
+    let pages = [("good".to_owned(), page("")), ("bad".to_owned(), wide)];
+    let file = folder.path().join("frames.html");
+    std::fs::write(&file, framed(&pages, PHONE)).unwrap();
+    let Some(told) = found(&file, &folder.path().join("profile"), 800) else {
+        return;
+    };
+    assert!(told.starts_with("bad:\nwider than its window"), "{told}");
+    assert_eq!(told.lines().count(), 2, "{told}");
 }
 
 #[test]

@@ -140,6 +140,13 @@ fn a_start_is_told_by_what_it_adds_and_not_by_how_many_times_a_process_it_takes(
     assert_says(answer, "no overhead after start-up");
     assert_says(answer, "each start adds 110 ms");
     assert!(!answer.contains('×'), "{answer}");
+    for style in [WIDE, Style { width: 80, ..WIDE }] {
+        for drawn in [brief(&dossier, style), table(&dossier, style)] {
+            let drawn = drawn.replace('\u{a0}', " ");
+            assert!(drawn.contains("+110 [99, 121] ms"), "{drawn}");
+            assert!(!drawn.contains("159"), "{drawn}");
+        }
+    }
 }
 
 #[test]

@@ -8,7 +8,9 @@ use tare_model::{
     Absence, Better, CheckResult, Failure, Outcome, ProbeReport, Reason, Sliced, Trial, Verdict,
 };
 
-use super::generator::{Effect, Plan, cell, facts_of, find, has, in_block, of, rewrite};
+use super::generator::{
+    Effect, Plan, cell, facts_of, find, has, in_block, of, rewrite, take_turns,
+};
 
 const INTEGER: &str = "cpu.integer.time";
 const SYSCALL: &str = "syscall.getppid.time";
@@ -509,4 +511,22 @@ fn every_cell_of_an_emulated_arm_says_so_and_so_does_the_report() {
             assert!(has(cell, "emulated"), "{}", cell.arm);
         }
     }
+}
+
+#[test]
+fn few_slow_slices_are_told_with_the_total() {
+    let mut run = Plan::default().run();
+    take_turns(&mut run);
+    let calm = analyze(&run, &find);
+    assert!(!has(cell(&calm, "box", INTEGER), "rare-slices"));
+    rewrite(&mut run, of("box"), |report| {
+        for series in &mut report.series {
+            let few = series.values.iter_mut().step_by(20);
+            few.for_each(|value| *value *= 10.0);
+        }
+    });
+    let dossier = analyze(&run, &find);
+    let cell = cell(&dossier, "box", INTEGER);
+    assert!(has(cell, "rare-slices"), "{:?}", cell.flags);
+    assert!(cell.ratio.unwrap().high < 1.02);
 }

@@ -83,6 +83,8 @@ mod own_reach;
 #[cfg(target_os = "linux")]
 mod own_records;
 #[cfg(target_os = "linux")]
+mod own_server;
+#[cfg(target_os = "linux")]
 mod own_ways;
 #[cfg(target_os = "linux")]
 mod people;
@@ -96,6 +98,8 @@ mod proof;
 mod reports;
 #[cfg(target_os = "linux")]
 mod schema;
+#[cfg(target_os = "linux")]
+mod service;
 mod shapes;
 #[cfg(target_os = "linux")]
 mod sides;

@@ -13,6 +13,7 @@ use crate::product::{Ended, Product};
 use crate::world::skip;
 
 mod oracle;
+mod outside;
 
 use oracle::{Oracle, Peer};
 
@@ -343,6 +344,25 @@ fn second_writer_of_a_volume_is_refused_by_name() {
     drop(holder.stdin.take());
     holder.wait().unwrap();
     ended.complains(&held);
+    product.assert_nothing_left();
+}
+
+#[test]
+fn copy_of_a_volume_at_work_is_said_to_be_torn() {
+    let (mut bench, product) = needed!(bench("reach-torn"));
+    let volume = bench.name("volume", "db");
+    printed(&["volume", "create", &volume]);
+    let mount = format!("{volume}:/data");
+    let name = started(&mut bench, "db", &["-v", &mount], &["sleep", "600"]);
+    let script = format!("echo x >/data/log && {WORK}");
+    let line = ["why", "--budget", "9s", "--", "docker", "run", "-v", &mount];
+    let ended = product.run([&line[..], &[&bench.image, "sh", "-c", &script]].concat());
+    ended.complains("the copy may be torn");
+    ended.complains(&format!("while the container `{name}` wrote to it"));
+    assert_eq!(
+        printed(&["exec", &name, "sh", "-c", "echo /data/*"]),
+        "/data/*"
+    );
     product.assert_nothing_left();
 }
 

@@ -61,7 +61,8 @@ impl Image {
             assert!(cc.status().unwrap().success(), "{arguments:?}");
         };
         let library = "root/app/libwork.so";
-        compile(&["-shared", "-fPIC", "-o", library, "library.c"]);
+        let soname = "-Wl,-soname,libwork.so";
+        compile(&["-shared", "-fPIC", soname, "-o", library, "library.c"]);
         compile(&[
             "-o",
             "root/app/work",

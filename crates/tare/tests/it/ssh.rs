@@ -10,12 +10,20 @@ use tare_model::{ArmId, Facts, Params, Reason};
 
 use crate::contract::contract;
 use crate::talk::{LIMIT, ask, hello, inner_facts, null_trial};
-use crate::world::{World, note_skipped_contract};
+use crate::world::{World, note_skipped_contract, skip};
 use server::{Plan, Server, free_port, left};
 
 mod killed;
 mod mounted;
 pub(crate) mod server;
+
+impl Server {
+    /// Starts one; says why and gives none where there can be none.
+    pub(crate) fn start(plan: &Plan<'_>) -> Option<Self> {
+        let started = Self::try_start(plan);
+        started.inspect_err(|why| skip("ssh", why)).ok()
+    }
+}
 
 fn environment(settings: &Params) -> Box<dyn Environment> {
     Ssh.configure(ArmId::new("far").unwrap(), settings).unwrap()

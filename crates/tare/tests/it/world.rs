@@ -1,7 +1,7 @@
 //! What a test of an environment needs: an agent, a folder, a run of its own, and a look at the machine.
 //!
-//! The agent is built by cargo from the present sources, statically where the target is installed, so that
-//! a test never meets an old one and the same file runs inside a container without libraries.
+//! The agent is that of `TARE_TEST_AGENT`, else built by cargo from the present sources, statically where the target is
+//! installed, so that the same file runs inside a container without libraries.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -100,10 +100,13 @@ pub(crate) fn turn_where(
     is_there(&world).then_some((turn, world))
 }
 
-/// The agent of the present sources, built once for each test program.
+/// The agent: `TARE_TEST_AGENT`, else built once for each test program.
 pub(crate) fn agent() -> &'static Path {
     static AGENT: OnceLock<PathBuf> = OnceLock::new();
     AGENT.get_or_init(|| {
+        if let Some(agent) = std::env::var_os("TARE_TEST_AGENT") {
+            return PathBuf::from(agent);
+        }
         let program = std::env::current_exe().unwrap();
         // The test lies in `<target>/debug/deps`.
         let target = program.ancestors().nth(3).unwrap();

@@ -186,6 +186,7 @@ impl Options {
         Ok(Some(Pick {
             pattern: pattern.clone(),
             more_is_better: self.more_is_better,
+            metric: None,
         }))
     }
 

@@ -156,7 +156,6 @@ fn carried(
         shows_private: options.show_private || is_host,
         empty,
         directory: side.directory,
-        is_images: settings.value("image").is_some(),
     };
     let carried = carry::carried(&wish).map_err(|trouble| match trouble {
         Trouble::NotHere { program } => Failed::new(

@@ -7,9 +7,11 @@ use std::path::Path;
 use super::super::{Exit, Failed};
 use super::alone;
 use super::reach::without_idle_network;
+use tare_model::command::Tie;
+
 use crate::cx::files::{self, Kind};
 use crate::cx::{Context, sha256};
-use crate::env::own::{Bare, Own, Wish};
+use crate::env::own::{Bare, Own, Wish, limits};
 use crate::env::{self, Driver};
 use crate::why::observed::Inside;
 use crate::why::own::Asks;
@@ -26,16 +28,27 @@ pub(super) fn seen(
     ask: &mut Ask,
     own: &mut Own,
 ) -> Result<Seen, Failed> {
-    let inside = why::calibrate::look_inside(cx, ask).map_err(|trouble| alone(trouble, own))?;
-    without_idle_network(own, &inside);
-    let based = Baselines {
+    let (inside, fresh) =
+        why::calibrate::look_inside(cx, ask).map_err(|trouble| alone(trouble, own))?;
+    let has_socket = opens_a_socket(&inside);
+    if ask.call.client.is_none() {
+        without_idle_network(own, &inside, has_socket);
+    }
+    if let Inside::Ended(look) = &inside {
+        limits::drop_equal(own, &look.facts);
+    }
+    let mut baselines = Baselines {
         cx,
         own,
         inside: &inside,
+        fresh,
         fallback: None,
         trouble: None,
+    };
+    if has_socket {
+        baselines.let_outside(from)?;
     }
-    .chosen(ask, from)?;
+    let based = baselines.chosen(ask, from)?;
     Ok((inside, based))
 }
 
@@ -45,8 +58,10 @@ type Did = Result<First, String>;
 /// The baselines, tried one after the other.
 struct Baselines<'a> {
     cx: &'a Context<'a>,
-    own: &'a Own,
+    own: &'a mut Own,
     inside: &'a Inside,
+    /// Why each run needs a new container, if it does.
+    fresh: Option<String>,
     /// The first in which it only prints something else.
     fallback: Option<(Asks, First)>,
     trouble: Option<Trouble>,
@@ -63,9 +78,15 @@ impl Baselines<'_> {
         let mut not_bare = None;
         // Inside a running container there is more than its image.
         if self.own.inside.is_none() {
-            match self.bare(ask, found, wish)? {
-                Ok(chosen) => return Ok(chosen),
-                Err(why) => not_bare = Some(why),
+            loop {
+                match self.bare(ask, found, wish)? {
+                    Ok(chosen) => return Ok(chosen),
+                    Err(why) => not_bare = Some(why),
+                }
+                // It may have been too quick to be seen with a socket.
+                if !self.let_outside((found, wish))? {
+                    break;
+                }
             }
         }
         for mut asks in baseline::plain(self.own, &ask.driver) {
@@ -94,6 +115,31 @@ impl Baselines<'_> {
         })
     }
 
+    /// Gives bare processes the network of a container like it, where they have a loopback device only and that can be
+    /// had; whether it was.
+    fn let_outside(&mut self, (found, wish): (&dyn Driver, &Wish<'_>)) -> Result<bool, Failed> {
+        let has_none = self.own.bare.text("network") == Some("none");
+        if !has_none || self.own.not_bare.is_some() || self.own.inside.is_some() {
+            return Ok(false);
+        }
+        let settings = match found.take_outside(self.cx, wish, self.own) {
+            Ok(Some(settings)) => settings,
+            Ok(None) => return Ok(false),
+            Err(_) if self.cx.cancel.is_requested() => return Err(Trouble::Cancelled.into()),
+            Err(error) => {
+                self.own.notes.push(format!(
+                    "a bare process here has a loopback device only: {error}"
+                ));
+                return Ok(false);
+            }
+        };
+        for (name, value) in settings.0 {
+            self.own.bare.0.insert(name, value);
+        }
+        self.own.notes.push(OUTSIDE.to_owned());
+        Ok(true)
+    }
+
     /// The host's own program where it is the same bytes, else the image's files; or why neither.
     fn bare(
         &mut self,
@@ -106,7 +152,9 @@ impl Baselines<'_> {
         }
         let mut userland = None;
         let mut why = "what the host's own program does would take long to see".to_owned();
-        if matches!(self.inside, Inside::Ended(look) if look.wall_ns < BRIEF_NS) {
+        if ask.call.client.is_some() {
+            "the host's program may be another one".clone_into(&mut why);
+        } else if matches!(self.inside, Inside::Ended(look) if look.wall_ns < BRIEF_NS) {
             let files = env::host_files(self.own.names(|_| true), &self.own.bare);
             let (whole, less) = baseline::whole_and_less(self.own, &files);
             // The program is seen behind its entry, as in the container.
@@ -168,11 +216,20 @@ impl Baselines<'_> {
 
     /// How the command does there; with `may_fall_back` it is compared with this if nothing better is found.
     fn tried(&mut self, ask: &mut Ask, asks: &Asks, may_fall_back: bool) -> Result<Did, Failed> {
-        ask.own = Some(asks.clone());
+        ask.own = Some(Asks {
+            fresh: self.fresh.clone(),
+            ..asks.clone()
+        });
         let inside = self.inside;
         match why::calibrate::look(self.cx, ask, &ask.settings, Some(inside)) {
             Ok(first) if inside.is_over(&first) => Err(alone(inside.too_long(ask), self.own)),
-            Ok(first) if first.host.report.stdout == first.env.report.stdout => Ok(Ok(first)),
+            // What a client prints are its measurements.
+            Ok(first)
+                if ask.call.client.is_some()
+                    || first.host.report.stdout == first.env.report.stdout =>
+            {
+                Ok(Ok(first))
+            }
             Ok(first) => {
                 if may_fall_back {
                     self.fallback.get_or_insert((asks.clone(), first));
@@ -197,6 +254,18 @@ impl Baselines<'_> {
             }
         }
     }
+}
+
+/// What is said of a bare process with the network of a container.
+const OUTSIDE: &str = "the bare process has an address on a bridge network of the run's own, from which it reaches what the container reaches";
+
+/// Whether the command was seen with a socket.
+fn opens_a_socket(inside: &Inside) -> bool {
+    let Inside::Ended(look) = inside else {
+        return false;
+    };
+    let seen = look.report.seen.as_ref();
+    seen.is_some_and(|seen| seen.ties.contains(&Tie::Socket))
 }
 
 /// Files as large as this, bytes, have no digest.

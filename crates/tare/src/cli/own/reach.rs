@@ -3,7 +3,6 @@
 
 use clap::Args;
 use tare_model::Status;
-use tare_model::command::Tie;
 
 use super::super::rounds::Measured;
 use super::super::{Exit, Failed, output};
@@ -16,7 +15,7 @@ use crate::why::Ask;
 use crate::why::observed::Inside;
 
 /// Flags by which a question reaches more than a copy of a container does by itself.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ReachFlags {
     /// Try the container's network as a suspect, and run it on this machine's own network for that: the command then
     /// reaches every service that listens here.
@@ -101,12 +100,10 @@ pub(super) fn torn(cx: &Context<'_>, own: &Own) -> Vec<String> {
 }
 
 /// Without a socket there is nothing for the network to slow down, so it is not tried.
-pub(super) fn without_idle_network(own: &mut Own, inside: &Inside) {
-    let Inside::Ended(look) = inside else {
+pub(super) fn without_idle_network(own: &mut Own, inside: &Inside, has_socket: bool) {
+    if matches!(inside, Inside::CutOff(_)) {
         return;
-    };
-    let seen = look.report.seen.as_ref();
-    let has_socket = seen.is_some_and(|seen| seen.ties.contains(&Tie::Socket));
+    }
     let is_network = |it: &Difference| it.id == protect::ENGINES_NETWORK;
     if !has_socket && own.differences.iter().any(is_network) {
         own.differences.retain(|it| !is_network(it));
@@ -167,6 +164,14 @@ fn reached(question: &Question<'_>, own: &Own) -> Vec<String> {
 
 /// One line that says what is about to be run, how often at most, and what it reaches.
 pub(super) fn announced(question: &Question<'_>, own: &Own, command: &str) -> String {
+    if question.client.is_some() {
+        return format!(
+            "starts `{}` as a server in each arm and asks it for up to {}; it reaches {}",
+            output::printable(command),
+            report::terminal::time(question.budget_ns as f64),
+            reached(question, own).join("; ")
+        );
+    }
     format!(
         "runs `{}` again and again for up to {} ({} times if it takes 1 s); it reaches {}",
         output::printable(command),
@@ -195,7 +200,9 @@ pub(super) fn plan(question: &Question<'_>, own: &Own, command: &str, run: &str)
             "yes, with {}",
             match own.bare.text("network") {
                 Some("host") => "this machine's own network",
-                _ => "a network namespace of its own that has a loopback device only",
+                _ if own.kept.iter().any(|it| it.id == "network") => "a loopback device only",
+                _ =>
+                    "a loopback device only; with a bridge network of the run's own where the command opens a socket and the container reaches the outside",
             }
         ),
     };
@@ -223,10 +230,7 @@ pub(super) fn plan(question: &Question<'_>, own: &Own, command: &str, run: &str)
 pub(in crate::cli) fn hint_kept(ask: &Ask, measured: &Measured) {
     let mut findings = measured.dossier.findings.iter();
     let is_found = findings.any(|finding| finding.status == Status::Confirmed);
-    let mut lines = ask.carried.iter();
-    if !is_found && lines.any(|line| line.starts_with(protect::NOT_REMOVED)) {
-        output::tell(
-            "hint: the cause may be what was not removed, because it protects you: `--loosen all` measures that too",
-        );
+    if !is_found && let Some(hint) = protect::suspected(&ask.carried) {
+        output::tell(&hint);
     }
 }

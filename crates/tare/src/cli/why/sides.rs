@@ -18,12 +18,12 @@ use crate::env;
 use crate::report;
 use crate::why::own::Asks;
 use crate::why::own::sides::{FIRST, Listed, other_files};
-use crate::why::{Ask, Base, First, calibrate};
+use crate::why::{Ask, Base, First, Trouble, calibrate};
 
 /// Differences that are named in a line.
 const NAMED_MOST: usize = 8;
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct SideFlags {
     /// Ask why another side is slower than this one: an environment such as `docker:image=app:1`, variables such as
     /// `X=1`, or without `--` a command.
@@ -77,7 +77,7 @@ impl Why {
             instead: Vec::new(),
             own: Some(asks.clone()),
         };
-        let first = calibrate::look(cx, &ask, &ask.settings, None)?;
+        let first = calibrate::look(cx, &ask, &ask.settings, None).map_err(fails_with)?;
         output::tell(&format!(
             "{} with a, {} with b at the first look",
             report::terminal::time(first.host.wall_ns as f64),
@@ -94,6 +94,19 @@ impl Why {
         ask.own = Some(asks);
         Ok((ask, first))
     }
+}
+
+/// The same trouble by the names of the sides.
+fn fails_with(trouble: Trouble) -> Failed {
+    let (side, how, said, hint) = match trouble {
+        Trouble::FailsOnHost { how, said, hint } => (FIRST, how, said, hint),
+        Trouble::FailsInside {
+            how, said, hint, ..
+        } => ("b", how, said, hint),
+        other => return other.into(),
+    };
+    let problem = format!("the command fails with {side}: it {how}{said}");
+    Failed::new(Exit::Failure, problem).maybe(hint)
 }
 
 /// The question without the differences, which are not known before both were looked at.
@@ -162,7 +175,7 @@ fn listed(
         files::create_folder(&folder)?;
         Ok(folder)
     };
-    let failed = |source| crate::why::Trouble::Environment {
+    let failed = |source| Trouble::Environment {
         env: a.driver.clone(),
         source,
     };

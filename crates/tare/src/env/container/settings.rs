@@ -10,6 +10,7 @@ use tare_model::launch::{
 };
 use tare_model::{Facts, Params};
 
+use super::bridge::Bridge;
 use crate::env::SettingsError;
 use crate::env::common::{
     BINDS, CAPS, CPUS, CPUSET, GROUP_AND_NAMES, MASKED_PATHS, MEMORY, NETWORK_AND_NAMESPACES,
@@ -67,6 +68,8 @@ settings! {
     PIDS;
     NETWORK("network", Text(Form::words(&words(&NETWORKS))), "`veth` with the net namespace",
         "a pair of devices to the host, loopback only, or the host's own stack");
+    BRIDGE("bridge", Text(Form::of("a bridge's device and address, such as `br-1a2b 192.0.2.1/24`", |text| Bridge::parse(text).is_some())),
+        "none", "the bridge that the veth pair is a port of, with no other address of Tare's on it, as `tare why` sets it");
     VARIABLE("environment", Text(Form::words(&words(&VARIABLES))), "`clean` with the mount namespace",
         "PATH, HOME and HOSTNAME as an engine gives them, or the environment variables of Tare");
     STDIO("stdio", Text(Form::words(&words(&STREAMS))), "`inherit`",
@@ -101,6 +104,8 @@ pub(super) struct Settings {
     pub(super) network: Network,
     /// Whether the network was asked for by name, so that doing without is not acceptable.
     pub(super) is_network_asked: bool,
+    /// The bridge that the pair is a port of.
+    pub(super) bridge: Option<Bridge>,
     pub(super) clean_environment: bool,
     pub(super) stdio: Stdio,
     pub(super) binds: Vec<Bind>,
@@ -202,6 +207,11 @@ fn check(
             NETWORK_AND_NAMESPACES,
         ),
         (
+            read.is_said(&BRIDGE) && (network.is_some_and(|it| it != Network::Veth) || !namespaces.net),
+            BRIDGE,
+            ("`bridge` is a place for a veth pair", "network = \"veth\", or leave `bridge` out"),
+        ),
+        (
             !has_groups && !limits.is_empty(),
             CGROUP,
             ("the limits need cgroups of their own", limitless),
@@ -260,6 +270,7 @@ impl Settings {
             limits,
             network: asked.unwrap_or(network),
             is_network_asked: asked.is_some(),
+            bridge: read.text(&BRIDGE).and_then(Bridge::parse),
             clean_environment: read.word(&VARIABLE, &VARIABLES).unwrap_or(namespaces.mount),
             stdio: read.word(&STDIO, &STREAMS).unwrap_or(Stdio::Inherit),
             binds: read.binds(),
@@ -311,6 +322,7 @@ impl Settings {
             Seccomp::DockerDefault => format!("the default list of Docker {release}"),
         };
         let network = match self.network {
+            Network::Veth if self.bridge.is_some() => "veth, a port of a bridge",
             Network::Veth => "veth, point to point, no bridge and no address translation",
             Network::None => "none",
             Network::Host => "host",

@@ -44,6 +44,8 @@ settings! {
         "a running container: the arm is that container itself, in which the agent runs next to its processes and from which it is removed again");
     WITHOUT(own::WITHOUT, List(Form::of("names of differences", own::is_difference), Between::Commas), "none",
         "with `like`, `run` or `compose`: differences to remove, such as [\"cpu-shares\", \"env.LD_PRELOAD\", \"engine.seccomp\"]; a name that ends in `?` may be missing");
+    JOIN_NETWORKS(like::JOIN, Flag, "`false`",
+        "with `like`, `run` or `compose`: every arm joins that container's networks and shows the sockets and named pipes in its folders; without it arms are on a network of the run's own");
     IMAGE("image", Text(Form::of("`name:tag`, lower case", is_image_reference)),
         "one packed from the agent and what the next settings name", "a local image to run in; never pulled");
     PROGRAMS;

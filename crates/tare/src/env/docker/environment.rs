@@ -514,8 +514,8 @@ impl Environment for DockerEnvironment {
                 fact::AGENT_DELIVERY.into(),
                 "copied into each container".into(),
             );
-            let (template, image) =
-                own::template_of(cx, &api, like, self.settings.platform.as_deref())?;
+            let (of, engine_at) = ((&self.arm, &self.settings), (&self.driver, &api));
+            let (template, image) = own::template_of(cx, engine_at, like, of)?;
             let machine = EngineMachine::of(&api, &engine);
             let body = template.beside(&self.settings.without, &machine, &mut Vec::new())?;
             facts::of_own(&mut facts, &body);
@@ -669,6 +669,9 @@ impl Environment for DockerEnvironment {
         }
         for volume in api.volumes(&labels)? {
             api.remove_volume(&volume.key)?;
+        }
+        for network in api.networks(&labels)? {
+            api.remove_network(&network.key)?;
         }
         if !self.is_foreign() {
             image::remove(&api, &packed::packed_name(cx.run, &self.arm))?;

@@ -1,6 +1,6 @@
 //! A running container with an agent at the other end of a stream.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -116,6 +116,16 @@ impl Instance for DockerInstance {
 
     fn address_from_host(&self) -> Result<IpAddr, Reason> {
         self.ends().map(|(inside, _)| inside)
+    }
+
+    fn way_to(&self, port: u16) -> Result<SocketAddr, Reason> {
+        // It says why there is no way at all.
+        let own = self.address_from_host()?;
+        let (api, name) = (&self.channel.api, &self.belongings.name);
+        let published =
+            locality::published(api, name, &format!("{port}/tcp"), PublishedAt::Loopback);
+        let (address, port) = published.unwrap_or((own, port));
+        Ok(SocketAddr::new(address, port))
     }
 
     fn host_address(&self) -> Result<IpAddr, Reason> {

@@ -9,16 +9,18 @@ use std::path::{Path, PathBuf};
 
 use bollard::models::ImageInspect;
 use serde_json::{Map, Value};
-use tare_model::Params;
+use tare_model::{ArmId, Params};
 
 use super::Docker;
 use super::api::Api;
 use super::errors::printable;
+use super::settings::Settings;
 use crate::cx::Context;
 use crate::env::EnvError;
 use crate::env::image::packed;
 use crate::env::own::command::Started;
 use crate::env::own::like::Like;
+use crate::env::own::limits;
 use crate::env::own::machine::writable;
 use crate::env::own::protect;
 use crate::env::own::reach;
@@ -42,6 +44,7 @@ mod parts;
 #[cfg(unix)]
 mod patch;
 mod remedy;
+mod resolver;
 mod template;
 mod temporary;
 
@@ -139,6 +142,7 @@ impl Found {
                 let found = service_of(cx, &files, service, beside)?;
                 let mut taken =
                     of_line(&found.words).map_err(|error| found.unbuilt(error, file, service))?;
+                found.complete(&mut taken.template.body);
                 if beside.is_some_and(|beside| beside.network.is_some()) {
                     taken.template.keep_network();
                 }
@@ -245,35 +249,44 @@ mod compose {
         pub(super) fn unbuilt(&self, error: EnvError, _file: &str, _service: &str) -> EnvError {
             error
         }
+
+        pub(super) fn complete(&self, _body: &mut serde_json::Value) {}
     }
 }
 
 /// What a container was made with, or would be, that the settings of an arm name.
 pub(super) fn template_of(
     cx: &Context<'_>,
-    api: &Api,
+    (docker, api): (&Docker, &Api),
     like: &Like,
-    platform: Option<&str>,
+    (arm, settings): (&ArmId, &Settings),
 ) -> Result<(Template, ImageInspect), EnvError> {
-    if let Like::Container(name) = like {
-        return Template::of(cx, api, name);
-    }
-    let wish = Wish {
-        source: like.source(),
-        folder: cx.scratch,
-        shares: Shares::ReadOnly,
-        with_dependencies: false,
-        context: None,
-        consent: Consent::default(),
+    let (mut template, image) = match like {
+        Like::Container(name) => Template::of(cx, api, name)?,
+        Like::Line(_) | Like::Service { .. } => {
+            let wish = Wish {
+                source: like.source(),
+                folder: cx.scratch,
+                shares: Shares::ReadOnly,
+                with_dependencies: false,
+                context: None,
+                consent: Consent::default(),
+            };
+            let found = Found::of(cx, api, &wish)?;
+            if found.platform != settings.platform && found.platform.is_some() {
+                return Err(EnvError::Absent {
+                    why: "it names a platform, which is a setting of the arm".into(),
+                    fix: Some("say `platform = \"…\"` next to it too".into()),
+                });
+            }
+            (found.template, found.image)
+        }
     };
-    let found = Found::of(cx, api, &wish)?;
-    if found.platform.as_deref() != platform && found.platform.is_some() {
-        return Err(EnvError::Absent {
-            why: "it names a platform, which is a setting of the arm".into(),
-            fix: Some("say `platform = \"…\"` next to it too".into()),
-        });
+    if !like.is_kept() {
+        template.joins = settings.join_networks;
+        networks::isolate(cx, (docker, api), &mut template, Some(arm))?;
     }
-    Ok((found.template, found.image))
+    Ok((template, image))
 }
 
 impl Docker {
@@ -302,7 +315,10 @@ impl Docker {
         notes.extend(beside.into_iter().flat_map(|beside| beside.notes));
         let template = &mut found.template;
         template.joins = wish.consent.join_networks;
-        let networks = networks::isolate(cx, (self, &api), template)?;
+        if engine.elsewhere.is_none() {
+            template.limits = limits::here();
+        }
+        let networks = networks::isolate(cx, (self, &api), template, None)?;
         notes.extend(networks.iter().map(|it| env_own::not_joined(it)));
         let copies = Copies {
             cx,
@@ -338,6 +354,7 @@ impl Docker {
             answers,
             networks,
             writable: writable(&template.body, &machine),
+            published: published(&template.body),
             is_written: writes,
             is_elsewhere: engine.elsewhere.is_some(),
             ..own
@@ -379,6 +396,20 @@ impl Docker {
         let (api, _) = self.identify_linux(cx, super::DETECT_LIMIT)?;
         still_there(cx, &api)
     }
+}
+
+/// The ports that a configuration publishes under a number of its own.
+fn published(body: &Value) -> Vec<(u16, u16)> {
+    let ports = body["HostConfig"]["PortBindings"].as_object();
+    let of_port = |(inside, bindings): (&String, &Value)| {
+        let inside: Option<u16> = inside.strip_suffix("/tcp").and_then(|it| it.parse().ok());
+        let outside = bindings.as_array().into_iter().flatten();
+        let outside = outside.filter_map(|it| it["HostPort"].as_str()?.parse().ok());
+        outside
+            .filter_map(|outside| Some((outside, inside?)))
+            .collect::<Vec<_>>()
+    };
+    ports.into_iter().flatten().flat_map(of_port).collect()
 }
 
 /// Whether an image says that what it runs serves.

@@ -17,9 +17,9 @@ use super::super::reader::Reader;
 use super::super::{SettingsError, common};
 pub(super) use super::catalogue::Storage;
 use super::catalogue::{
-    APPARMOR, BIND_FOLDER, COMPOSE, CONTEXT, ENTRY, IMAGE, INSIDE, ISOLATION, ISOLATIONS, LIKE,
-    LOG_DRIVER, LOWER_FILE, NETWORK, PLATFORM, PORT, RUN, RUNTIME, SECCOMP, SETTINGS, STOP_AFTER,
-    STORAGE, STORAGES, TMPFS, TTY, USER, WITHOUT,
+    APPARMOR, BIND_FOLDER, COMPOSE, CONTEXT, ENTRY, IMAGE, INSIDE, ISOLATION, ISOLATIONS,
+    JOIN_NETWORKS, LIKE, LOG_DRIVER, LOWER_FILE, NETWORK, PLATFORM, PORT, RUN, RUNTIME, SECCOMP,
+    SETTINGS, STOP_AFTER, STORAGE, STORAGES, TMPFS, TTY, USER, WITHOUT,
 };
 
 /// The largest file that a tar header tells without an extension, bytes.
@@ -76,6 +76,8 @@ pub(super) struct Settings {
     pub(super) inside: Option<String>,
     /// What an arm that is like one does without.
     pub(super) without: Vec<String>,
+    /// Whether such an arm joins the networks of what it is like.
+    pub(super) join_networks: bool,
     pub(super) image: Option<String>,
     /// What to pack besides the agent.
     pub(super) wanted: Wanted,
@@ -113,6 +115,7 @@ impl Settings {
             like: Like::read(&read, &LIKE, &RUN, Some(&COMPOSE)),
             inside: read.owned(&INSIDE),
             without: read.list(&WITHOUT).to_vec(),
+            join_networks: read.is_on(&JOIN_NETWORKS),
             image: read.owned(&IMAGE),
             wanted: read.wanted(),
             lower_file: read.size(&LOWER_FILE).map(u64::cast_signed),
@@ -157,7 +160,14 @@ impl Settings {
         for source in [LIKE, RUN, COMPOSE] {
             read.alone(
                 &source,
-                &[source, WITHOUT, PLATFORM, CONTEXT, common::BINDS],
+                &[
+                    source,
+                    WITHOUT,
+                    JOIN_NETWORKS,
+                    PLATFORM,
+                    CONTEXT,
+                    common::BINDS,
+                ],
                 "the container's own configuration holds",
                 "`without` leaves parts of it away",
             )?;
@@ -172,6 +182,11 @@ impl Settings {
                     "`without` has no effect without `like`, `run` or `compose`",
                     "add one of them, or leave it out",
                 ),
+            ),
+            (
+                self.like.is_none() && read.is_said(&JOIN_NETWORKS),
+                JOIN_NETWORKS,
+                like::JOINS_NOTHING,
             ),
             (
                 self.like.as_ref().is_some_and(Like::tells_a_secret),
@@ -326,6 +341,7 @@ mod tests {
             "compose",
             "inside",
             "without",
+            "join_networks",
         ];
         assert_eq!(params.0.len() + all_but.len(), SETTINGS.len());
         let params = Params::new().with("image", "registry.example:5000/team/debian:12-slim");
@@ -343,9 +359,12 @@ mod tests {
         assert_eq!(settings.without, ["cpus?", "env.LD_PRELOAD", "tmpfs./a"]);
         assert!(Settings::read(&like.with("cpus", 0.5)).is_err());
         assert!(Settings::read(&Params::new().with("without", "cpus")).is_err());
+        assert!(Settings::read(&Params::new().with("join_networks", true)).is_err());
         let line = Params::new().with("run", "docker run -e MODE=1 web");
         let settings = Settings::read(&line).unwrap();
         assert!(matches!(settings.like, Some(Like::Line(words)) if words.len() == 5));
+        let joined = Settings::read(&line.clone().with("join_networks", true)).unwrap();
+        assert!(joined.join_networks && !Settings::read(&line).unwrap().join_networks);
         assert!(Settings::read(&line.with("like", "web")).is_err());
         let service = Params::new().with("compose", "compose.yml web");
         assert!(matches!(

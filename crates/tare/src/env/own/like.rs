@@ -14,6 +14,15 @@ pub(in crate::env) const RUN: &str = "run";
 /// The setting that is a compose file and one of its services.
 pub(in crate::env) const COMPOSE: &str = "compose";
 
+/// The setting by which an arm joins the networks, sockets and named pipes of what it is like.
+pub(in crate::env) const JOIN: &str = "join_networks";
+
+/// Why that setting is refused alone.
+pub(in crate::env) const JOINS_NOTHING: (&str, &str) = (
+    "`SELF` has no effect without a container that the arm is like",
+    "add `like` or `run`, or leave it out",
+);
+
 /// Why a line that holds a key is refused, and what helps.
 pub(in crate::env) const TELLS_A_SECRET: (&str, &str) = (
     "`SELF` gives a variable a text that seems secret, and settings are stored and shown with their study",
@@ -47,6 +56,11 @@ impl Like {
         let of_line = || read.text(line).map(|text| Self::Line(words(text)));
         let service = || service.and_then(|row| read.text(row)).and_then(of_service);
         container.or_else(of_line).or_else(service)
+    }
+
+    /// Whether it is a file of the run's own, in which a container is kept with what its copies reach.
+    pub(in crate::env) fn is_kept(&self) -> bool {
+        matches!(self, Self::Container(name) if name.starts_with('/'))
     }
 
     /// Where that is.

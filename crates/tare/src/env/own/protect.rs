@@ -18,6 +18,8 @@ use crate::env::text::printable;
 pub const ENGINES_NETWORK: &str = concat!("engine", ".network");
 /// How a line begins that says what protects the user and stays.
 pub const NOT_REMOVED: &str = "not removed: ";
+/// What follows in such a line on what stays.
+const PROTECTS: &str = ": it protects you";
 /// The word for all protections.
 const ALL: &str = "all";
 /// OCI runtimes that share the host's kernel as the usual one does: another one is taken to hold the command closer.
@@ -113,7 +115,7 @@ pub(in crate::env) fn guard(
     }
     for it in &kept {
         own.notes.push(format!(
-            "{NOT_REMOVED}{}: it protects you (`--loosen {}` measures it)",
+            "{NOT_REMOVED}{}{PROTECTS} (`--loosen {}` measures it)",
             it.what,
             printable(short(&it.id))
         ));
@@ -130,6 +132,30 @@ pub(in crate::env) fn guard(
     }
     own.kept = kept;
     Ok(())
+}
+
+/// Where nothing else was found: which of the protections that these lines name could be the cause, and how to measure it.
+pub fn suspected(lines: &[String]) -> Option<String> {
+    let mut kept = Vec::new();
+    let mut names = Vec::new();
+    for line in lines {
+        let rest = line.strip_prefix(NOT_REMOVED);
+        let Some((what, flag)) = rest.and_then(|rest| rest.split_once(PROTECTS)) else {
+            continue;
+        };
+        kept.push(what);
+        names.extend(
+            flag.split_once("--loosen ")
+                .and_then(|(_, rest)| rest.split('`').next()),
+        );
+    }
+    (!kept.is_empty()).then(|| {
+        format!(
+            "hint: the cause may be {}, not removed because it protects you; `--loosen {}` measures that too",
+            kept.join(" or "),
+            names.join(",")
+        )
+    })
 }
 
 /// The differences of a wish that may be removed. A name that ends in `?` may be missing, so one that is kept just goes
@@ -297,6 +323,19 @@ mod tests {
         let mut own = of(&IDS);
         guard(&mut own, &body(), consent, &Here).unwrap();
         assert!(own.kept.is_empty() && own.not_bare.is_none(), "{own:?}");
+    }
+
+    #[test]
+    fn hint_names_the_protections_that_may_be_the_cause() {
+        let mut own = of(&["user", "cpus", "security-opt.no-new-privileges"]);
+        guard(&mut own, &body(), Consent::default(), &Here).unwrap();
+        let hint = suspected(&own.notes).unwrap();
+        assert!(
+            hint.contains("`--user` or `--security-opt.no-new-privileges`"),
+            "{hint}"
+        );
+        assert!(hint.contains("`--loosen user,no-new-privileges`"), "{hint}");
+        assert_eq!(suspected(&["what else is said".to_owned()]), None);
     }
 
     #[test]

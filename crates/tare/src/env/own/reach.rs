@@ -18,14 +18,29 @@ const NUMBERED: [&str; 12] = [
 const ALONE: [&str; 3] = ["kmem", "mem", "port"];
 const FOLDERS: [&str; 4] = ["bsg", "disk", "mapper", "md"];
 
-/// Disks are read and not written to, whether they are named as devices or allowed by rules.
+/// Devices that keep nothing of what is done to them: a second program may do so, too.
+const STATELESS: [&str; 15] = tare_model::rows! {
+    "accel", "cuse", "dma_heap", "dri", "full", "fuse", "kfd", "kvm", "net/tun", "null", "random", "udmabuf",
+    "urandom", "vhost-net", "zero",
+};
+
+fn is_stateless(path: &str) -> bool {
+    let name = path.strip_prefix("/dev/").unwrap_or_default();
+    let is_in = |of: &str| {
+        let rest = name.strip_prefix(of);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    STATELESS.into_iter().any(is_in) || name.starts_with("nvidia")
+}
+
+/// Devices that keep what is done to them are read and not written to; so are disks that rules for devices allow.
 pub(super) fn disks(host: &mut Value, machine: &dyn Machine, notes: &mut Vec<String>) {
     if let Value::Array(devices) = &mut host["Devices"] {
         for device in devices {
             let path = device["PathOnHost"].as_str().unwrap_or_default().to_owned();
             let rights = device["CgroupPermissions"].as_str().unwrap_or("rwm");
             let is_written = rights.is_empty() || rights.contains(['w', 'm']);
-            if is_written && is_disk(&path, machine) {
+            if is_written && (!is_stateless(&path) || is_disk(&path, machine)) {
                 device["CgroupPermissions"] = json!("r");
                 notes.push(format!(
                     "the device `{}` can be READ only; `--share-writable` lets the command write to it",
@@ -150,11 +165,12 @@ mod tests {
     }
 
     #[test]
-    fn disks_are_read_and_other_devices_stay_as_they_are() {
+    fn devices_are_read_unless_they_keep_nothing() {
         let device = |path: &str, rights: &str| json!({"PathOnHost": path, "PathInContainer": "/dev/x", "CgroupPermissions": rights});
         let mut host = json!({
             "Devices": [device("/dev/vda", "rwm"), device("/dev/fuse", "rwm"), device("/dev/sdb", "r"),
-                        device("/srv/link-to-a-disk", ""), device("/dev/mapper/x", "w"), device("/dev", "rwm")],
+                        device("/srv/link-to-a-disk", ""), device("/dev/mapper/x", "w"), device("/dev", "rwm"),
+                        device("/dev/ttyUSB0", "rwm"), device("/dev/dri/card0", "rw"), device("/dev/net/tun", "rwm")],
             "DeviceCgroupRules": ["c 189:* rmw", "b 8:* rwm", "a *:* rwm"]
         });
         let mut notes = Vec::new();
@@ -165,12 +181,12 @@ mod tests {
             .iter()
             .map(|it| it["CgroupPermissions"].as_str().unwrap())
             .collect();
-        assert_eq!(rights, ["r", "rwm", "r", "r", "r", "r"]);
+        assert_eq!(rights, ["r", "rwm", "r", "r", "r", "r", "r", "rw", "rwm"]);
         assert_eq!(
             host["DeviceCgroupRules"],
             json!(["c 189:* rmw", "b 8:* r", "c *:* rwm", "b *:* r"])
         );
-        assert_eq!(notes.len(), 5, "{notes:?}");
+        assert_eq!(notes.len(), 6, "{notes:?}");
         for path in [
             "/dev/sgx_enclave",
             "/dev/snd",
@@ -183,7 +199,7 @@ mod tests {
         let mut none = json!({"Devices": null, "DeviceCgroupRules": ["c 1:3 r"]});
         let before = none.clone();
         disks(&mut none, &Other, &mut notes);
-        assert_eq!((none, notes.len()), (before, 5));
+        assert_eq!((none, notes.len()), (before, 6));
     }
 
     #[test]

@@ -53,6 +53,13 @@ pub(in crate::env) fn beside(body: &Value, policy: Policy<'_>, notes: &mut Vec<S
     if policy.shares != Shares::Shared {
         reach::disks(host, policy.machine, notes);
     }
+    if !matches!(host["VolumeDriver"].as_str(), None | Some("" | "local")) {
+        notes.push(format!(
+            "new volumes are the engine's own, and none of `--volume-driver {}`, which would make them elsewhere",
+            printable(host["VolumeDriver"].as_str().unwrap_or_default())
+        ));
+        host["VolumeDriver"] = Value::Null;
+    }
     let mut kept = Kept::default();
     for bind in host["Binds"].as_array().cloned().unwrap_or_default() {
         let Some(text) = bind.as_str() else { continue };

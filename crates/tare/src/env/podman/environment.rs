@@ -26,7 +26,7 @@ use super::instance::{
     Belongings, PodmanInstance, agent_file, charged_to, in_memory, remove_containers,
     remove_folder, remove_volumes,
 };
-use super::own::Template;
+use super::own::{Template, networks};
 use super::settings::{Network, Settings, Storage};
 use super::{Place, Podman, address, detect, errors, image};
 use crate::cx::{CONTROL_LIMIT, Context, files, owner};
@@ -305,7 +305,8 @@ impl PodmanEnvironment {
         self.check_limits(&engine)?;
         let mut packed_facts = Facts::new();
         let template = self.settings.like.as_ref();
-        let template = template.map(|like| Template::of_setting(cx, &caller, like));
+        let of = (&self.arm, self.settings.join_networks);
+        let template = template.map(|like| Template::of_setting(cx, &caller, like, of));
         let template = template.transpose()?;
         if let Some(template) = &template {
             let mut told = Vec::new();
@@ -503,6 +504,9 @@ impl Environment for PodmanEnvironment {
         }
         for folder in all.iter().filter_map(|one| one.folder.as_ref()) {
             remove_folder(cx, &caller, folder)?;
+        }
+        if self.settings.like.is_some() {
+            networks::remove(cx, &caller, &self.arm)?;
         }
         if !self.is_foreign() {
             image::remove(cx, &caller, &image::own_name(cx.run, &self.arm))?;

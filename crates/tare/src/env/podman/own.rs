@@ -31,7 +31,7 @@ use crate::cx::{CONTROL_LIMIT, Context};
 mod beside;
 mod difference;
 mod machine;
-mod networks;
+pub(super) mod networks;
 mod words;
 
 use beside::beside;
@@ -93,11 +93,19 @@ impl Template {
         cx: &Context<'_>,
         caller: &Caller,
         like: &Like,
+        (arm, joins): (&tare_model::ArmId, bool),
     ) -> Result<Self, EnvError> {
-        match like {
-            Like::Container(file) if file.starts_with('/') => env_own::kept(file, CONFIGURATION),
-            like => Self::of(cx, caller, like.source(), Shares::ReadOnly),
+        if let Like::Container(file) = like
+            && like.is_kept()
+        {
+            return env_own::kept(file, CONFIGURATION);
         }
+        let mut template = Self::of(cx, caller, like.source(), Shares::ReadOnly)?;
+        template.joins = joins;
+        if !joins {
+            networks::isolate(cx, caller, &mut template.units, Some(arm))?;
+        }
+        Ok(template)
     }
 
     fn of(
@@ -330,7 +338,7 @@ impl Podman {
         if !template.joins {
             let arm = network_arm();
             super::record::add(cx, "podman", &arm, &Place::of(&caller))?;
-            networks = networks::isolate(cx, &caller, &mut template.units)?;
+            networks = networks::isolate(cx, &caller, &mut template.units, None)?;
             if networks.is_empty() {
                 super::record::forget(cx, "podman", &arm, &Place::of(&caller))?;
             }

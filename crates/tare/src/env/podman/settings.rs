@@ -32,6 +32,8 @@ settings! {
         "with `like` or `run`: differences to remove, such as [\"cpu-shares\", \"env.LD_PRELOAD\", \"engine.seccomp\"]; a name that ends in `?` may be missing");
     AS("as", Text(Form::of("the name or number of a user", is_account)), "Tare's own user",
         "the ordinary user whose rootless podman it is, where Tare runs as root");
+    JOIN_NETWORKS(like::JOIN, Flag, "`false`",
+        "with `like` or `run`: every arm joins that container's networks and shows the sockets and named pipes in its folders; without it arms are on a network of the run's own");
     IMAGE("image", Text(Form::of("`name:tag`, lower case", is_image_reference)),
         "one packed from the agent and what the next settings name", "a local image to run in; never pulled");
     PROGRAMS;
@@ -109,6 +111,8 @@ pub(super) struct Settings {
     pub(super) like: Option<Like>,
     /// What an arm that is like one does without.
     pub(super) without: Vec<String>,
+    /// Whether such an arm joins the networks of what it is like.
+    pub(super) join_networks: bool,
     pub(super) account: Option<String>,
     pub(super) image: Option<String>,
     /// What to pack besides the agent.
@@ -129,6 +133,7 @@ impl Settings {
         let settings = Self {
             like: Like::read(&read, &LIKE, &RUN, None),
             without: read.list(&WITHOUT).to_vec(),
+            join_networks: read.is_on(&JOIN_NETWORKS),
             account: read.owned(&AS),
             image: read.owned(&IMAGE),
             wanted: read.wanted(),
@@ -147,7 +152,7 @@ impl Settings {
         for source in [LIKE, RUN] {
             read.alone(
                 &source,
-                &[source, WITHOUT, AS, RUNTIME],
+                &[source, WITHOUT, JOIN_NETWORKS, AS, RUNTIME],
                 "the container's own configuration holds",
                 "`without` leaves parts of it away",
             )?;
@@ -163,6 +168,11 @@ impl Settings {
                     "`without` has no effect without `like` or `run`",
                     "add one of them, or leave it out",
                 ),
+            ),
+            (
+                settings.like.is_none() && read.is_said(&JOIN_NETWORKS),
+                JOIN_NETWORKS,
+                like::JOINS_NOTHING,
             ),
             (
                 settings.like.as_ref().is_some_and(Like::tells_a_secret),
@@ -311,7 +321,7 @@ mod tests {
             .with("log_driver", "none")
             .with("user", "1000:1000");
         // `privileged` contradicts the capabilities, what is packed an image of one's own, and all of them a container.
-        assert_eq!(params.0.len() + 7, SETTINGS.len());
+        assert_eq!(params.0.len() + 8, SETTINGS.len());
         let settings = Settings::read(&params).unwrap();
         assert_eq!(settings.account.as_deref(), Some("someone"));
         assert_eq!(settings.runtime.as_deref(), Some("/usr/sbin/runc"));

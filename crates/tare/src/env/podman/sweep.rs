@@ -32,7 +32,11 @@ fn volumes(cx: &Context<'_>, caller: &Caller, run: &str) -> Result<Vec<String>, 
 }
 
 /// The networks of a run.
-fn networks(cx: &Context<'_>, caller: &Caller, run: &str) -> Result<Vec<String>, EnvError> {
+pub(super) fn networks(
+    cx: &Context<'_>,
+    caller: &Caller,
+    run: &str,
+) -> Result<Vec<String>, EnvError> {
     let filter = format!("--filter=label=tare.run={run}");
     let arguments = ["network", "ls", "--format=json", &filter];
     let answer = caller.ask(cx, "list networks", &arguments, CONTROL_LIMIT)?;

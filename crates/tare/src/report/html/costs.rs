@@ -11,8 +11,8 @@ use super::super::axis::RatioAxis;
 use super::super::foreign::harmless;
 use super::super::groups::{Group, by_metric, grouped};
 use super::super::number::{
-    Digits, Scale, decimals, difference, glance, interval, level_text, percent, scale_for,
-    scales_for, value, with_unit,
+    Digits, Scale, decimals, difference, interval, level_text, percent, scale_for, scales_for,
+    value, with_unit,
 };
 use super::super::shift::tenths;
 use super::super::words::{self, Names};
@@ -118,13 +118,13 @@ fn row(cell: &DossierCell, name: &Markup, axis: RatioAxis, group: Group) -> Mark
         )
     };
     html! {
-        tr role="row" data-k1=(key(cell.base.as_ref())) data-k2=(key(cell.env.as_ref())) data-k3=(key(cell.difference.as_ref())) data-k4=(key(cell.ratio.as_ref())) {
+        tr role="row" data-k1=(key(cell.base.as_ref())) data-k2=(key(cell.env.as_ref())) data-k3=(key(cell.difference.as_ref())) data-k4=(key(words::ratio(cell))) {
             th scope="row" role="rowheader" { (name) }
             td.num role="cell" data-label=(harmless(&cell.baseline)) { (shown(cell.base.as_ref(), of_base)) }
             td.num role="cell" data-label=(harmless(&cell.arm)) { (shown(cell.env.as_ref(), of_env)) }
             td.num role="cell" data-label="difference" { (cell.difference.as_ref().map_or_else(|| "–".to_owned(), |span| difference(span, &cell.unit))) }
-            td.num role="cell" data-label="ratio" { (cell.ratio.as_ref().map_or_else(|| "–".to_owned(), glance)) }
-            @if let Some(ratio) = &cell.ratio {
+            td.num role="cell" data-label="ratio" { (words::effect(cell).unwrap_or_else(|| "–".to_owned())) }
+            @if let Some(ratio) = words::ratio(cell) {
                 td.iv.(figures::tone(cell)) role="cell" { (figures::interval(axis, ratio, cell.margin)) }
             } @else {
                 td.iv.empty role="cell" { "–" }
@@ -172,8 +172,10 @@ fn detail(cell: &DossierCell, name: &str, n_rows: usize) -> Markup {
             dt { (harmless(&cell.baseline)) } dd { (span(&cell.base)) }
             dt { (harmless(&cell.arm)) } dd { (span(&cell.env)) }
             dt { "difference" } dd { (span(&cell.difference)) }
-            dt { "ratio, 95 % CI" } dd { (ratio(&cell.ratio)) }
-            dt { "ratio, 90 % CI" } dd { (ratio(&cell.ratio90)) }
+            @if !words::is_start(cell) {
+                dt { "ratio, 95 % CI" } dd { (ratio(&cell.ratio)) }
+                dt { "ratio, 90 % CI" } dd { (ratio(&cell.ratio90)) }
+            }
             @if cell.floor.is_some() { dt { "uncontended ×" } dd { (ratio(&cell.floor)) " (the best moments of the trials)" } }
             dt { "p, and q after correction" } dd { (p(cell.p)) ", " (p(cell.q)) }
             dt { "margin" } dd { (percent(cell.margin)) }

@@ -15,7 +15,7 @@ use super::super::axis::{RatioAxis, tick_label};
 use super::super::foreign::harmless;
 use super::super::number::{label, scale_for, significant, with_unit};
 use super::super::svg::interval_text;
-use super::super::words::Tone;
+use super::super::words::{self, Tone};
 
 /// More blocks than this are drawn as bands of their quartiles and ends: single points would cover each other.
 const MOST_POINTS: usize = 240;
@@ -128,7 +128,7 @@ pub(super) fn blocks(cell: &DossierCell, further: &Markup, name: &str) -> Markup
     html! {
         div.figures {
             (values_by_block(cell, name))
-            (ratios_by_block(cell, name))
+            @if !words::is_start(cell) { (ratios_by_block(cell, name)) }
             (further)
         }
     }
@@ -307,7 +307,7 @@ fn ratios_by_block(cell: &DossierCell, name: &str) -> Markup {
 
 /// The class of a cell's colour.
 pub(super) fn tone(cell: &DossierCell) -> &'static str {
-    class(super::super::words::verdict(cell).1)
+    class(words::verdict(cell).1)
 }
 
 /// The class of a colour.

@@ -10,8 +10,7 @@ use tare_model::dossier::{Dossier, DossierCell, Span};
 use super::super::axis::{RatioAxis, is_one, tick_label};
 use super::super::foreign::harmless;
 use super::super::groups::{Group, grouped};
-use super::super::number::glance;
-use super::super::words::{Names, purpose};
+use super::super::words::{self, Names, purpose};
 use super::{
     FOOT_LINE, Figure, GRID, INK, LETTER, TITLE_LINE, begun, broken, escaped, plain, text,
     text_lines,
@@ -157,8 +156,11 @@ fn draw(
         for cell in members {
             let y = top + line * ROW + 10.0;
             line += 1.0;
-            if let (Some(ratio), Some(name)) = (&cell.ratio, called.next()) {
+            if let (Some(effect), Some(name)) = (words::effect(cell), called.next()) {
                 text(&mut out, 26.0, y + 4.0, "start", 12.0, &fitted(name));
+                text(&mut out, frame.width - 14.0, y + 4.0, "end", 11.0, &effect);
+            }
+            if let Some(ratio) = words::ratio(cell) {
                 row(&mut out, *group, ratio, (y, frame), &x, axis);
             }
         }
@@ -211,8 +213,6 @@ fn row(
             -tip
         );
     }
-    let value = glance(ratio);
-    text(out, frame.width - 14.0, y + 4.0, "end", 11.0, &value);
 }
 
 /// A name in the room that one has at most.

@@ -5,14 +5,14 @@
 
 use std::fmt::Write as _;
 
-use tare_model::dossier::{Dossier, DossierCell};
+use tare_model::dossier::Dossier;
 use tare_model::fact;
 use tare_stats::Verdict;
 
 use super::super::foreign::{NO_BREAK, harmless};
 use super::super::groups::Group;
 use super::super::number::glance;
-use super::super::words::{Names, Tone};
+use super::super::words::{self, Names, Tone};
 use super::Style;
 use super::text::{Column, Paint, Text, paragraph, table as laid_out};
 use crate::analyze::beside::{Beside, Row, beside as set_beside};
@@ -203,8 +203,7 @@ fn draw(out: &mut String, rows: &[&Row<'_>], names: &Names<'_>, called: Called, 
         .iter()
         .map(|row| {
             let (said, tone) = verdict_word(row, called);
-            let ratio =
-                |cell: &DossierCell| cell.ratio.as_ref().map_or_else(|| "–".to_owned(), glance);
+            let ratio = |cell| words::effect(cell).unwrap_or_else(|| "–".to_owned());
             let quotient = row.quotient.as_ref().map_or_else(|| "–".to_owned(), glance);
             let name = format!("{}, {}", names.name(row.second), harmless(&row.second.arm));
             vec![

@@ -13,7 +13,7 @@ use super::super::answer::{self, trust};
 use super::super::axis::{RatioAxis, tick_label};
 use super::super::foreign::{NO_BREAK, harmless};
 use super::super::groups::{Group, grouped, primary};
-use super::super::number::{glance, percent};
+use super::super::number::percent;
 use super::super::words::{self, Names, TooFew};
 use super::text::{Paint, paragraph, width, wrapped};
 use super::{Style, both, concurrency, emulated, pairs, publication, tail, title};
@@ -70,7 +70,11 @@ pub fn brief(dossier: &Dossier, style: Style) -> String {
     concurrency::draw(&mut out, dossier, style);
     publication::draw_brief(&mut out, dossier, style);
     out.push('\n');
-    if dossier.cells.iter().any(|cell| cell.ratio.is_some()) {
+    if dossier
+        .cells
+        .iter()
+        .any(|cell| words::ratio(cell).is_some())
+    {
         paragraph(&mut out, "", LEGEND, style.width);
     }
     paragraph(&mut out, "", &trust(dossier), style.width);
@@ -103,7 +107,7 @@ impl Widths {
             None => (width(&row.word) + width(&row.ratio)).saturating_sub(ratio),
         });
         // Where there is nothing to draw, the values are all that there is.
-        let is_drawn = rows.iter().any(|row| row.cell.ratio.is_some());
+        let is_drawn = rows.iter().any(|row| words::ratio(row.cell).is_some());
         let values = if limit < WITH_VALUES && is_drawn {
             0
         } else {
@@ -163,7 +167,9 @@ impl<'a> Row<'a> {
             group: Group::of(cell),
             name: names.name(cell),
             values: both(cell).replace(NO_BREAK, " "),
-            ratio: cell.ratio.as_ref().map_or_else(|| "–".to_owned(), glance),
+            ratio: words::effect(cell)
+                .unwrap_or_else(|| "–".to_owned())
+                .replace(NO_BREAK, " "),
             word: word.replace(NO_BREAK, " "),
         }
     }
@@ -192,8 +198,8 @@ fn of_arm(
         .flat_map(|(_, cells)| cells)
         .map(|cell| Row::of(cell, names, few.as_ref()))
         .collect();
-    // A start has its place in the headline: its ratio says little.
-    rows.sort_by_key(|row| answer::is_start(row.cell));
+    // A start has its place in the headline.
+    rows.sort_by_key(|row| words::is_start(row.cell));
     // To print the last one is as short as to count it.
     let left_out = if rows.len() > n_rows + 1 {
         rows.split_off(n_rows)
@@ -220,7 +226,7 @@ fn of_arm(
     }
     let axis = RatioAxis::over(rows.iter().map(|row| row.cell));
     let is_table = widths.is_a_table(style.width);
-    let has_ratio = rows.iter().any(|row| row.cell.ratio.is_some());
+    let has_ratio = rows.iter().any(|row| words::ratio(row.cell).is_some());
     let is_drawn = is_table && has_ratio && widths.axis >= LEAST_AXIS;
     head(out, &heading, &widths, is_drawn.then_some(axis), style);
     for row in &rows {
@@ -346,11 +352,12 @@ fn table_row(
     }
     if let Some(axis) = axis {
         line.push_str("  ");
-        let drawn = match &row.cell.ratio {
+        let ratio = words::ratio(row.cell);
+        let drawn = match ratio {
             Some(ratio) => drawn(axis, ratio, row.cell.margin, widths.axis),
             None => " ".repeat(widths.axis),
         };
-        line.push_str(&paint.on(&drawn, style.colour && row.cell.ratio.is_some()));
+        line.push_str(&paint.on(&drawn, style.colour && ratio.is_some()));
     }
     line.push_str("  ");
     if row.cell.ratio.is_some() {

@@ -157,7 +157,11 @@ fn title(dossier: &Dossier) -> String {
 
 /// What the columns mean, where there is a ratio to read.
 fn legend(out: &mut String, dossier: &Dossier, style: Style) {
-    if dossier.cells.iter().all(|cell| cell.ratio.is_none()) {
+    if dossier
+        .cells
+        .iter()
+        .all(|cell| words::ratio(cell).is_none())
+    {
         return;
     }
     out.push('\n');
@@ -291,10 +295,10 @@ fn columns(arm: &str, baseline: &str, is_wide: bool) -> Vec<Column> {
 fn row(cell: &DossierCell, names: &Names<'_>, marks: &Marks, is_wide: bool) -> Vec<Text> {
     let (of_base, of_env) = scales_for(cell.base.as_ref(), cell.env.as_ref(), &cell.unit);
     let digits = if is_wide { Digits::Full } else { Digits::Short };
-    let cost = cell
-        .ratio
-        .as_ref()
-        .map_or_else(|| "–".to_owned(), |ratio| interval(ratio, digits));
+    let cost = match words::ratio(cell) {
+        Some(ratio) => interval(ratio, digits),
+        None => words::effect(cell).unwrap_or_else(|| "–".to_owned()),
+    };
     let (mut words, tone) = words::verdict(cell);
     let additive = additive(cell);
     if let (Some(text), false) = (&additive, is_wide)

@@ -8,7 +8,6 @@ use tare_model::dossier::{Dossier, DossierCell};
 
 use super::super::foreign::{NO_BREAK, harmless};
 use super::super::groups::{Group, by_metric};
-use super::super::number::glance;
 use super::super::words::{self, Names};
 use super::Style;
 use super::text::{Column, Paint, Text, paragraph, table as laid_out, wrapped};
@@ -48,10 +47,9 @@ fn arms<'a>(metrics: &[Vec<&'a DossierCell>]) -> Vec<&'a str> {
 
 /// `▲ 1.42 [1.37, 1.48]`, in one piece.
 fn entry(cell: &DossierCell) -> Text {
-    let ratio = cell.ratio.as_ref();
-    let text = ratio.map_or_else(
+    let text = words::effect(cell).map_or_else(
         || Group::Missing.sign().to_string(),
-        |ratio| format!("{} {}", Group::of(cell).sign(), glance(ratio)),
+        |effect| format!("{} {effect}", Group::of(cell).sign()),
     );
     Text {
         text: text.replace(' ', &NO_BREAK.to_string()),
@@ -107,10 +105,9 @@ fn lines(out: &mut String, metrics: &[Vec<&DossierCell>], names: &Names<'_>, sty
         }
         for cell in cells {
             let (arm, first) = (harmless(&cell.arm), harmless(&cell.baseline));
-            let ratio = cell.ratio.as_ref();
-            let ratio = ratio.map_or_else(|| "–".to_owned(), glance);
+            let effect = words::effect(cell).unwrap_or_else(|| "–".to_owned());
             let text = format!(
-                "{arm} against {first}: {ratio}, {}",
+                "{arm} against {first}: {effect}, {}",
                 words::short_verdict(cell)
             );
             let sign = format!("  {} ", Group::of(cell).sign());

@@ -1,12 +1,12 @@
 //! What stands below the headline: the cause as far as it is proved, what to change and its price, what was ruled out,
 //! and what was not tested.
 
-use tare_model::dossier::{AnswerLine, DossierFinding, Span};
+use tare_model::dossier::{AnswerLine, DossierFinding, DossierLadder, Span};
 use tare_model::{AnswerLabel, ArmSpec, Status, WhyOutcome, WhyReason};
 
 use super::{Spent, Terms, plural, size};
 use crate::cause;
-use crate::env::own::{self as own_env, OWN};
+use crate::env::own::{self as own_env, ALIKE, OWN};
 use crate::why::own;
 
 /// So many causes are shown with what to change; the rest is in the breakdown.
@@ -29,7 +29,7 @@ pub(in crate::why) struct Below<'a> {
     pub(in crate::why) findings: &'a [DossierFinding],
     pub(in crate::why) explained: Option<&'a Span>,
     pub(in crate::why) userland: Option<String>,
-    pub(in crate::why) has_ladder: bool,
+    pub(in crate::why) ladder: Option<&'a DossierLadder>,
     pub(in crate::why) is_interrupted: bool,
     pub(in crate::why) terms: Terms,
     pub(in crate::why) spent: &'a Spent,
@@ -44,7 +44,11 @@ pub(in crate::why) fn below(it: &Below<'_>) -> (Option<WhyReason>, Vec<AnswerLin
             let userland = it.userland.clone();
             let userland = userland.map(|text| line(AnswerLabel::Userland, text));
             let start = it.start_up().map(|text| line(AnswerLabel::StartUp, text));
-            return (None, start.into_iter().chain(userland).collect());
+            let alike = it.alike().map(|text| line(AnswerLabel::NotTested, text));
+            return (
+                None,
+                start.into_iter().chain(userland).chain(alike).collect(),
+            );
         }
     };
     let (reason, mut lines) = it.cause(noun);
@@ -72,7 +76,8 @@ pub(in crate::why) fn below(it: &Below<'_>) -> (Option<WhyReason>, Vec<AnswerLin
     let first: Vec<String> = first.take(2).map(short_name).collect();
     lines.extend(list(AnswerLabel::Undecided, undecided));
     lines.extend(list(AnswerLabel::NotTested, untested));
-    if !is_found && !it.is_interrupted && !first.is_empty() {
+    let is_elsewhere = it.in_every_container().is_some();
+    if !is_found && !it.is_interrupted && !first.is_empty() && !is_elsewhere {
         let text = format!(
             "`--budget {}` would try first: {}",
             it.spent.with_search(),
@@ -170,6 +175,24 @@ impl<'a> Below<'a> {
         })
     }
 
+    /// What both sides have, and could be slow on both.
+    fn alike(&self) -> Option<String> {
+        let carried = &self.env.role.asked.as_ref()?.carried;
+        let mounted = carried.iter().find_map(|text| text.strip_prefix(ALIKE))?;
+        Some(format!(
+            "what both sides have: a file system that is slow on both is in no difference: {mounted}"
+        ))
+    }
+
+    /// The share that a container without any difference has, where that is most of it.
+    fn in_every_container(&self) -> Option<f64> {
+        let ladder = self.ladder?;
+        let rung = ladder.rungs.iter().find(|rung| rung.arm == own::PLAIN)?;
+        let (adds, total) = (rung.adds?, ladder.total?);
+        let share = adds.point / total.point;
+        (adds.low > 0.0 && share >= 0.5).then_some(share)
+    }
+
     fn not_found(&self) -> (WhyReason, String) {
         let is_left =
             |it: &&DossierFinding| matches!(it.status, Status::Undecided | Status::Untested);
@@ -186,7 +209,14 @@ impl<'a> Below<'a> {
             );
             return (WhyReason::SeveralLeft, text);
         }
-        let text = match (was_tried, self.has_ladder) {
+        if let Some(share) = self.in_every_container() {
+            let text = format!(
+                "not found yet: {:.0} % of it is in every container, also without these differences (its layers, control groups, the runtime); `tare why --env oci -- CMD` takes that apart",
+                100.0 * share.min(1.0)
+            );
+            return (WhyReason::NotFound, text);
+        }
+        let text = match (was_tried, self.ladder.is_some()) {
             (false, _) if is_own => "not found yet: there was no time to test any difference",
             (_, true) => "not found yet; the breakdown shows which step adds it",
             _ => "not found yet",

@@ -17,12 +17,16 @@ pub(in crate::why) struct Terms {
     /// The difference as a noun.
     pub(super) loss: &'static str,
     pub(super) gain: &'static str,
+    /// How a sentence about it begins.
+    pub(super) subject: &'static str,
 }
 
 impl Terms {
     pub(in crate::why) fn of(metric: &str) -> Self {
         let (worse, better, loss, gain) = match metric {
-            user_command::WALL => ("slower", "faster", "slowdown", "speed-up"),
+            user_command::WALL | user_command::REQUEST => {
+                ("slower", "faster", "slowdown", "speed-up")
+            }
             user_command::CPU => (
                 "more CPU time",
                 "less CPU time",
@@ -36,6 +40,11 @@ impl Terms {
             better,
             loss,
             gain,
+            subject: if metric == user_command::REQUEST {
+                "A request is "
+            } else {
+                ""
+            },
         }
     }
 

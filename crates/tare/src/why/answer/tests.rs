@@ -246,7 +246,7 @@ fn below_of(outcome: WhyOutcome, findings: &[DossierFinding]) -> (Option<WhyReas
         findings,
         explained: explained.as_ref(),
         userland: None,
-        has_ladder: false,
+        ladder: None,
         is_interrupted: false,
         terms: Terms::of(user_command::WALL),
         spent: &SPENT,
@@ -358,6 +358,10 @@ fn start_of_the_container_is_a_line() {
     let mut env = of_user();
     env.role.asked = Some(tare_model::arm::Asked {
         life_ns: Some(310_000_000),
+        carried: vec![format!(
+            "{}`/data` (the command may write there)",
+            env::own::ALIKE
+        )],
         ..tare_model::arm::Asked::default()
     });
     let (_, lines) = below(&Below {
@@ -367,16 +371,22 @@ fn start_of_the_container_is_a_line() {
         findings: &[],
         explained: None,
         userland: None,
-        has_ladder: false,
+        ladder: None,
         is_interrupted: false,
         terms: Terms::of(user_command::WALL),
         spent: &SPENT,
     });
-    assert_eq!(lines.len(), 1);
+    assert_eq!(lines.len(), 2);
     assert!(
         lines[0]
             .text
             .starts_with("starting and removing the container took 310 ms")
+    );
+    // What both sides have may be slow on both.
+    assert!(
+        lines[1]
+            .text
+            .ends_with("`/data` (the command may write there)")
     );
 }
 
@@ -396,4 +406,47 @@ fn causes_of_the_catalogue_have_a_title() {
         "{text}"
     );
     assert_eq!(AnswerLabel::Cause.to_string(), "cause");
+}
+
+#[test]
+fn plain_container_that_is_as_slow_is_said() {
+    let rung = |arm: &str, low: f64, point: f64| DossierRung {
+        title: arm.to_owned(),
+        arm: arm.to_owned(),
+        adds: Some(Span::new(low, point, point + 1.0)),
+        note: None,
+    };
+    let said = |plain: DossierRung| {
+        let ladder = DossierLadder {
+            arm: "docker".to_owned(),
+            metric: user_command::WALL.to_owned(),
+            unit: "ns".to_owned(),
+            base: None,
+            env: None,
+            total: Some(Span::new(9.0, 10.0, 11.0)),
+            rungs: vec![plain],
+            sum: None,
+            sum_span: None,
+            agrees: None,
+            together: Vec::new(),
+        };
+        let env = of_user();
+        let (_, lines) = below(&Below {
+            outcome: WhyOutcome::Cost,
+            env: &env,
+            arms: &[],
+            findings: &[difference("cpus", Status::Untested, 0.0)],
+            explained: None,
+            userland: None,
+            ladder: Some(&ladder),
+            is_interrupted: false,
+            terms: Terms::of(user_command::WALL),
+            spent: &SPENT,
+        });
+        lines[0].text.clone()
+    };
+    assert!(said(rung(own::PLAIN, 8.0, 9.0)).contains("90 % of it is in every container"));
+    for other in [rung(own::PLAIN, 1.0, 2.0), rung("rung-1", 8.0, 9.0)] {
+        assert!(!said(other).contains("every container"));
+    }
 }

@@ -1,11 +1,10 @@
-//! The search through the differences of a container of the user's own: which arms are measured next, and what they
-//! showed.
+//! The search through the differences of a container of the user's own, or of two sides: which arms are measured next,
+//! and what they showed.
 //!
-//! Every study has both sides in its blocks again. Where a round decided nothing, the same arms get more blocks
-//! before anything is concluded from it; what is found is proved once more in blocks of its own, because something
-//! is always found among many.
-//! What it cannot see: how fast an arm is that has not run yet. Parts that together are everything together take the
-//! whole cost, and what proves something takes at least half of it: with that the time is planned.
+//! Every study has both sides in its blocks again. Where a round decided nothing, the same arms get more blocks before
+//! anything is concluded from it; what is found is proved once more, because something is always found among many.
+//! What it cannot see: how fast an arm is that has not run yet. For the plan, parts that together are everything take
+//! the whole cost, and what proves something takes at least half of it.
 
 use std::collections::BTreeMap;
 
@@ -36,6 +35,8 @@ const CATALOGUE_MOST: usize = 2;
 const NEXT_ARMS: usize = 3;
 /// How likely those must be.
 const LIKELY: f64 = 0.5;
+/// From this share on nothing else is looked for.
+const LARGE: f64 = 0.8;
 /// Blocks of a round where the cost is plain to see, and the fewest of them that say something.
 const PLAIN_BLOCKS: u32 = 4;
 const PLAIN_LEAST: usize = 3;
@@ -94,8 +95,10 @@ pub struct Hunt {
     /// What the search takes for no cost: the baseline, or a plain container where what every container is carries a
     /// part by itself.
     floor: &'static str,
-    /// How many differences there are.
-    n_all: usize,
+    /// Every difference, the likeliest first.
+    likely: Vec<String>,
+    /// Whether a proof showed that next to everything goes.
+    is_explained: bool,
     /// Blocks of a round: few where the cost is plain to see, since what is found is proved in more.
     blocks: u32,
     /// The arms that were tried, by what they do without: what is tried again gets further blocks.
@@ -172,11 +175,14 @@ impl Hunt {
             id: difference.id.clone(),
             likelihood: trace.weighed(&difference.id, difference.likelihood),
         });
+        let mut items: Vec<Item> = items.collect();
+        items.sort_by(|a, b| b.likelihood.total_cmp(&a.likelihood));
+        let likely = items.iter().map(|item| item.id.clone()).collect();
         let mut catalogue = resolved(catalogue, asks);
         catalogue.retain(|trial| trial.arm.is_some() && trial.suspect.likelihood >= LIKELY);
         catalogue.truncate(CATALOGUE_MOST);
         Self {
-            search: Search::new(items.collect()),
+            search: Search::new(items),
             catalogue,
             is_begun: false,
             to_prove: None,
@@ -184,7 +190,8 @@ impl Hunt {
             is_worthwhile: (asks.copy.is_none() && floor == asks.base.id)
                 || has_part(&readings, ask, (floor, whole(ask))),
             floor,
-            n_all: asks.differences.len(),
+            likely,
+            is_explained: false,
             // The fewest that make an interval, and one that may be void.
             blocks: if is_plain { PLAIN_BLOCKS } else { FEWEST + 1 },
             known: BTreeMap::new(),
@@ -237,7 +244,7 @@ impl Hunt {
             self.n_named = n_arms + specs.len();
             let mut study = ask.study("what was found, once more", specs, first);
             // Members of three and more may come out as idle: then what is left is proved again.
-            let is_last = sets.iter().all(|set| set.len() <= 2);
+            let is_last = self.is_begun && sets.iter().all(|set| set.len() <= 2);
             study.blocks_max = if is_last { PROOF_BLOCKS } else { FEWEST + 1 };
             pace.plan_launches(ask, &mut study, safe_ns);
             study.budget_ns = Some(left_ns);
@@ -260,7 +267,7 @@ impl Hunt {
                     arms.put("off", tried, |role| role.suspects.push(trial.suspect));
                 }
             }
-            if spare > CATALOGUE_MOST && first.cut_ns.is_none() {
+            if spare > CATALOGUE_MOST && first.cut_ns.is_none() && asks.undo.is_empty() {
                 climb(ask, asks, &mut arms);
             }
         }
@@ -286,7 +293,9 @@ impl Hunt {
         pace: Pace,
         (n_arms, left_ns): (usize, u64),
     ) -> Option<Next> {
-        let is_over = self.n_reopened >= REOPENED_MOST || !self.search.found().is_empty();
+        let is_over = self.n_reopened >= REOPENED_MOST
+            || self.is_explained
+            || !self.search.found().is_empty();
         if is_over || !self.search.reopen() {
             return None;
         }
@@ -317,8 +326,14 @@ impl Hunt {
             // All of them together are the baseline, which proves nothing.
             [] if self.is_begun => {
                 let mut open = self.search.open();
-                open.retain(|set| set.len() < self.n_all);
+                open.retain(|set| set.len() < self.likely.len());
                 open
+            }
+            // No round of a search fits: the likeliest that was not tried is.
+            [] => {
+                let singles = self.likely.iter().map(|id| vec![id.clone()]);
+                let left = singles.filter(|set| !self.proofs.contains_key(set));
+                left.take(ARMS_MOST).collect()
             }
             found => {
                 let all: Vec<&str> = asks.differences.iter().map(|it| it.id.as_str()).collect();
@@ -357,6 +372,9 @@ impl Hunt {
         let readings = Readings::of(run);
         if next.is_proof() {
             self.to_prove = Some(self.narrowed(&next.sets, &readings, ask));
+            let proved = next.sets.iter().filter_map(|set| self.proofs.get(set));
+            let mut shown = proved.filter_map(|arm| shown(&readings, ask, (self.floor, arm)));
+            self.is_explained |= shown.any(|it| it.is_hot() && it.share >= LARGE);
             return;
         }
         let results: Vec<(Probe, Option<Shown>)> = next
@@ -453,10 +471,6 @@ fn tried(ask: &Ask, asks: &Asks, without: &[String]) -> Tried {
 }
 
 fn climb(ask: &Ask, asks: &Asks, arms: &mut Arms) {
-    // Between two sides there are no steps.
-    if !asks.undo.is_empty() {
-        return;
-    }
     let plain = PLAIN.to_owned();
     for (place, step) in (1..).zip(steps(ask, asks)) {
         let rung = Rung {

@@ -129,7 +129,11 @@ impl Listed {
                 },
             );
         }
-        for (number, (here, there)) in hunks(&first[1..], &second[1..]).into_iter().enumerate() {
+        let hunks = hunks(&first[1..], &second[1..]);
+        let single = hunks
+            .into_iter()
+            .flat_map(|(here, there)| one_by_one(here, there));
+        for (number, (here, there)) in single.enumerate() {
             let of = |words: &[String]| plain(&words.join(" "));
             let (from, to) = (&first[1..][here], &second[1..][there.clone()]);
             let what = match (from.is_empty(), to.is_empty()) {
@@ -220,6 +224,14 @@ fn hunks(first: &[String], second: &[String]) -> Vec<(Range<usize>, Range<usize>
         found.push((begin.0..n, begin.1..m));
     }
     found
+}
+
+/// As many words in place of as many others are single differences.
+fn one_by_one(here: Range<usize>, there: Range<usize>) -> Vec<(Range<usize>, Range<usize>)> {
+    if here.len() != there.len() {
+        return vec![(here, there)];
+    }
+    here.zip(there).map(|(i, j)| (i..i + 1, j..j + 1)).collect()
 }
 
 /// The second side with these differences undone. `words` is its command.
@@ -319,6 +331,9 @@ mod tests {
                 .join(" ")
         };
         assert_eq!(without(&["argument.1"]), "pigz -6 -k --fast f");
+        let mut two = Listed::default();
+        two.words(&words("x a b"), &words("x c d"));
+        assert_eq!(ids(&two), ["argument.1", "argument.2"]);
         assert_eq!(without(&["argument.2", "program"]), "gzip -5 -k f");
         assert_eq!(
             without(&["argument.1", "argument.2", "program"]),

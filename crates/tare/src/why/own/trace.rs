@@ -58,7 +58,11 @@ impl Trace {
         const PEERS: [&str; 8] = tare_model::rows! {
             "dns", "network", "add-host", "sysctl.net.", "publish", "engine.network", "log", "device-",
         };
-        const SAME_WORK: [&str; 7] = [
+        const ABLE: [&str; 6] = tare_model::rows! {
+            "env.", "mounted./", "tmpfs", "sysctl.", "entrypoint", "workdir",
+        };
+        const SAME_WORK: [&str; 8] = [
+            concat!("engine", ".ulimit"),
             "env.",
             // A look for a name costs the kernel's time.
             "mounted./",
@@ -71,7 +75,9 @@ impl Trace {
         let is = |kind: &[&str]| kind.iter().any(|it| id.starts_with(it));
         let part = |time: f64| time > 0.3 * self.longer;
         if self.longer <= 0.0 {
-            return likelihood;
+            // A limit makes nothing faster; what is read, or where it lies, may.
+            let limits = self.longer < 0.0 && !is(&ABLE);
+            return if limits { likelihood * 0.3 } else { likelihood };
         }
         let fits = if part(self.throttled) || part(self.run_delay) {
             is(&PROCESSOR)
@@ -104,6 +110,11 @@ mod tests {
         };
         assert!(slow.weighed("cgroup-parent", 0.7) > 0.9 && slow.weighed("dns", 0.5) > 0.2);
         assert!(slow.weighed("dns", 0.5) < slow.weighed("cpu-shares", 0.5));
+        let faster = Trace {
+            longer: -100.0,
+            ..Trace::default()
+        };
+        assert!(faster.weighed("env.TZ", 0.6) > faster.weighed("memory", 0.9));
         let works = Trace {
             longer: 100.0,
             on_processor: 90.0,

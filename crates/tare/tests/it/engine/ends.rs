@@ -61,6 +61,7 @@ fn a_lifecycle_is_timed_from_outside_and_leaves_nothing() {
             serde_json::from_slice::<LifecycleReport>(&raw.stdout.0).unwrap(),
             LifecycleReport {
                 created_ns: 0,
+                started_ns: Some(10_000_000),
                 ready_ns: 12_000_000,
                 removed_ns: 16_000_000,
                 stop_ns: Some(4_000_000),

@@ -570,6 +570,7 @@ impl Channel for FakeChannel {
                     },
                 ));
             }
+            Request::Pad { .. } => {}
             Request::Facts { paths, .. } => {
                 self.stage.say(format!("facts {}", self.arm));
                 let facts = Facts::from([("paths".into(), paths.join(","))]);

@@ -110,31 +110,35 @@ fn make(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Removes the user with everything that podman keeps for it.
-fn remove(name: &str) -> Result<(), String> {
-    let uid = succeeds("id", &["-u", name])?;
-    // Ends the process that holds the user's namespace; no container is left by now.
+/// What `podman` prints for this user; for the caller's own without one.
+pub(super) fn podman(name: Option<&str>, arguments: &[&str]) -> Result<String, String> {
+    let Some(name) = name else {
+        return succeeds("podman", arguments);
+    };
     let user = format!("--reuid={name}");
     let group = format!("--regid={name}");
     let home = format!("HOME=/home/{name}");
     let path = "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
-    let migrated = succeeds(
-        "setpriv",
-        &[
-            &user,
-            &group,
-            "--init-groups",
-            "env",
-            "-i",
-            "-C",
-            "/",
-            &home,
-            path,
-            "podman",
-            "system",
-            "migrate",
-        ],
-    );
+    let begin = [
+        &user,
+        &group,
+        "--init-groups",
+        "env",
+        "-i",
+        "-C",
+        "/",
+        &home,
+        path,
+        "podman",
+    ];
+    succeeds("setpriv", &[&begin[..], arguments].concat())
+}
+
+/// Removes the user with everything that podman keeps for it.
+fn remove(name: &str) -> Result<(), String> {
+    let uid = succeeds("id", &["-u", name])?;
+    // Ends the process that holds the user's namespace; no container is left by now.
+    let migrated = podman(Some(name), &["system", "migrate"]);
     let mut removed = Err(String::new());
     for _ in 0..50 {
         removed = succeeds("userdel", &["--remove", name]);

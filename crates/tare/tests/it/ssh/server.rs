@@ -11,8 +11,6 @@ use std::time::Duration;
 
 use tare_model::Params;
 
-use crate::world::skip;
-
 const SSHD: &str = "/usr/sbin/sshd";
 
 /// Makes what a server needs and leaves the rest to `exec`. Words: configuration, mounts (`folder=options`).
@@ -43,12 +41,9 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts one; says why and gives none where there can be none.
-    pub(crate) fn start(plan: &Plan<'_>) -> Option<Self> {
-        if let Err(reason) = is_possible() {
-            skip("ssh", &reason);
-            return None;
-        }
+    /// Starts one; an error is why there can be none.
+    pub(crate) fn try_start(plan: &Plan<'_>) -> Result<Self, String> {
+        is_possible()?;
         let folder = tempfile::Builder::new()
             .prefix("tare-sshd-")
             .tempdir()
@@ -90,7 +85,7 @@ impl Server {
         server.know("host");
         server.configure("");
         server.up();
-        Some(server)
+        Ok(server)
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -132,10 +127,16 @@ impl Server {
 
     /// Settings of an arm on it, in its own folder.
     pub(crate) fn settings(&self) -> Params {
+        let [config, folder] = self.places();
         Params::new()
             .with("host", "server")
-            .with("config", self.at("config").to_str().unwrap())
-            .with("folder", self.remote().to_str().unwrap())
+            .with("config", config.to_str().unwrap())
+            .with("folder", folder.to_str().unwrap())
+    }
+
+    /// The client's configuration, and the folder that stands for the remote one.
+    pub(crate) fn places(&self) -> [PathBuf; 2] {
+        [self.at("config"), self.remote()]
     }
 
     /// Starts the server, again if need be.
@@ -197,18 +198,20 @@ impl Server {
 
 /// The names in a folder, once there is none or five seconds have passed.
 pub(crate) fn left(folder: &Path) -> Vec<String> {
-    let names = || {
-        let entries = std::fs::read_dir(folder).unwrap();
-        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        names.collect::<Vec<_>>()
-    };
     for _ in 0..100 {
-        if names().is_empty() {
+        if names(folder).is_empty() {
             break;
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    names()
+    names(folder)
+}
+
+/// The names in a folder at this moment.
+pub(crate) fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.collect()
 }
 
 impl Drop for Server {

@@ -62,6 +62,7 @@ fn what_contradicts_itself_is_refused() {
         {"namespaces": "pid", "masked_paths": true},
         {"namespaces": "net", "network": "host"},
         {"namespaces": "pid", "network": "veth"},
+        {"bridge": "br-0 192.0.2.1/24", "network": "none"},
         {"namespaces": "none", "private_paths": true},
         {"cgroup": false, "device_rules": true},
         {"cgroup": false, "pids": 10},

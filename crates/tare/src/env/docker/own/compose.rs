@@ -2,8 +2,9 @@
 //! line means, and neither is parsed here.
 //!
 //! `docker compose config` resolves profiles, `extends`, variables and further files; of the service that it prints,
-//! every part becomes the flag of the same meaning. A part without a flag is told as not carried. Values of variables
-//! go to the client in a file that only the user can read, and never in its arguments.
+//! every part becomes the flag of the same meaning. A part without a flag is told as not carried. Variables, the command,
+//! the health check and the log driver's options may be secret: they are never in the client's arguments, which every
+//! user of the machine can read, but are laid into the request that it makes of the rest.
 //! What it cannot see: what the service gets from others at run time.
 
 use std::time::Duration;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::Beside;
-use crate::cx::{CommandError, CommandLine, Context, files};
+use crate::cx::{CommandError, CommandLine, Context};
 use crate::env::EnvError;
 use crate::env::text::printable;
 
@@ -31,6 +32,8 @@ const INSTALL: &str = "`sudo apt-get install docker-compose-v2` (Docker's own pa
 pub(super) struct Service {
     /// The line.
     pub(super) words: Vec<String>,
+    /// What may be secret and stands in no line, as parts of the request that the client makes of it.
+    pub(super) unsaid: Map<String, Value>,
     /// What is not in it, a line each.
     pub(super) notes: Vec<String>,
     /// Whether its image is built here.
@@ -52,7 +55,7 @@ pub(super) fn service(
 ) -> Result<Service, EnvError> {
     let config = config(cx, files)?;
     let network = beside.and_then(|beside| beside.network.as_deref());
-    let mut found = service_in(cx, &config, service, network)?;
+    let mut found = service_in(&config, service, network)?;
     if beside.is_none() {
         found.notes.extend(alone(&config, service));
     }
@@ -65,34 +68,14 @@ pub(super) fn service(
 /// # Errors
 /// There is none of this name.
 pub(super) fn service_in(
-    cx: &Context<'_>,
     config: &Value,
     service: &str,
     network: Option<&str>,
 ) -> Result<Service, EnvError> {
-    let (mut found, variables) =
-        line(config, service, network).map_err(|problem| EnvError::Absent {
-            why: problem.why,
-            fix: problem.fix,
-        })?;
-    // A variable with a line's end in it cannot stand in the file.
-    let (long, short): (Vec<&String>, Vec<&String>) =
-        variables.iter().partition(|text| text.contains('\n'));
-    for text in long {
-        let name = text.split('=').next().unwrap_or_default();
-        found.notes.push(format!(
-            "NOT carried: the variable `{}`, whose text has several lines",
-            printable(name)
-        ));
-    }
-    if !short.is_empty() {
-        let path = cx.scratch.join("own-service.env");
-        let text: Vec<&str> = short.into_iter().map(String::as_str).collect();
-        files::write_working(&path, text.join("\n").as_bytes())?;
-        let flag = ["--env-file".to_owned(), path.display().to_string()];
-        found.words.splice(2..2, flag);
-    }
-    Ok(found)
+    line(config, service, network).map_err(|problem| EnvError::Absent {
+        why: problem.why,
+        fix: problem.fix,
+    })
 }
 
 /// The programs that are asked, the usual one first. Version 1 of the second prints YAML alone, and is none of them.
@@ -255,7 +238,25 @@ const OTHERS: &[&str] = &[
     "working_dir",
 ];
 
+/// Lays parts of a request over it: maps are joined, and lists become longer.
+fn lay(over: &Value, body: &mut Value) {
+    match (over, body) {
+        (Value::Object(over), Value::Object(body)) => {
+            for (name, value) in over {
+                lay(value, body.entry(name).or_insert(Value::Null));
+            }
+        }
+        (Value::Array(over), Value::Array(body)) => body.extend(over.iter().cloned()),
+        (over, body) => *body = over.clone(),
+    }
+}
+
 impl Service {
+    /// Lays what stands in no line into the request that the client makes of the line.
+    pub(super) fn complete(&self, body: &mut Value) {
+        lay(&Value::Object(self.unsaid.clone()), body);
+    }
+
     /// An error of making it: an image that is built here is not pulled.
     pub(super) fn unbuilt(&self, error: EnvError, file: &str, service: &str) -> EnvError {
         match error {
@@ -289,11 +290,7 @@ fn alone(config: &Value, name: &str) -> Option<String> {
 }
 
 /// The line of a service, and its variables as `NAME=text`, of what the plugin printed.
-fn line(
-    config: &Value,
-    name: &str,
-    network: Option<&str>,
-) -> Result<(Service, Vec<String>), Problem> {
+fn line(config: &Value, name: &str, network: Option<&str>) -> Result<Service, Problem> {
     let services = config["services"].as_object();
     let Some(service) = services
         .and_then(|all| all.get(name))
@@ -351,18 +348,22 @@ fn line(
         flags.word("--workdir", &plain(folder));
     }
     let begin = ["docker", "create"].map(str::to_owned).into_iter();
-    let rest = entry.into_iter().skip(1).chain(command);
-    let found = Service {
+    let command: Vec<String> = entry.into_iter().skip(1).chain(command).collect();
+    for (part, list) in [("Cmd", command), ("Env", variables(service))] {
+        if !list.is_empty() {
+            flags.unsaid.insert(part.to_owned(), list.into());
+        }
+    }
+    Ok(Service {
         words: begin
             .chain(flags.words)
             .chain(std::iter::once(image))
-            .chain(rest)
             .collect(),
+        unsaid: flags.unsaid,
         notes: flags.notes,
         is_built: service.contains_key("build"),
         section: service.clone(),
-    };
-    Ok((found, variables(service)))
+    })
 }
 
 /// The image, or the name that the plugin gives to one that it builds.

@@ -21,6 +21,7 @@ use super::temporary;
 use crate::cx::{Context, files};
 use crate::env::EnvError;
 use crate::env::image::ImageTar;
+use crate::env::own::ALIKE;
 use crate::env::own::machine::Machine;
 use crate::env::own::share::Share;
 use crate::env::own::shared::{Copy, retold};
@@ -55,8 +56,7 @@ impl Copies<'_> {
         let volumes = volumes_of(image);
         let (able, mut others) = switchable(&template.body, template.shares, &volumes);
         others.extend(self.copy(template, able, (SWITCHED_MOST, true))?);
-        Ok(describe(&others)
-            .map(|notes| format!("mounted on both sides alike, and no difference: {notes}")))
+        Ok(describe(&others).map(|notes| format!("{ALIKE}{notes}")))
     }
 
     /// Gives every arm copies of its own of what the command could write to; says of which it cannot. `None` where

@@ -167,9 +167,10 @@ impl Project<'_> {
             });
         }
         let network = self.network_of(name);
-        let found = compose::service_in(self.cx, self.config, name, network.as_deref())?;
-        let (template, ..) = Template::of_line(self.cx, self.api, &found.words, Shares::ReadOnly)
-            .map_err(|error| found.unbuilt(error, self.file, name))?;
+        let found = compose::service_in(self.config, name, network.as_deref())?;
+        let line = Template::of_line(self.cx, self.api, &found.words, Shares::ReadOnly);
+        let (mut template, ..) = line.map_err(|error| found.unbuilt(error, self.file, name))?;
+        found.complete(&mut template.body);
         let notes = found.notes.into_iter().chain(template.warned()).collect();
         let mut body = template.beside(&[], &Emptied(self.machine), &mut Vec::new())?;
         if network.as_deref() == Some(self.network().as_str()) {

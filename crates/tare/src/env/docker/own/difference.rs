@@ -9,11 +9,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use crate::env::grammar::Ulimit;
 use crate::env::own::command;
 use crate::env::own::fields::{FIELDS, Field, NO_DIFFERENCE};
 use crate::env::own::{self, Difference, IN_MEMORY_PRICE};
 use crate::env::text::printable;
 
+mod engine;
 mod health;
 mod mounts;
 
@@ -34,6 +36,8 @@ pub(super) struct Pair<'a> {
     pub(super) images_check_ns: Option<u64>,
     /// The mounts whose files were copied.
     pub(super) copied: &'a [Copied],
+    /// The limits that a process of this machine's shell has.
+    pub(super) limits: &'a [Ulimit],
 }
 
 /// One part, with how it is taken away.
@@ -59,6 +63,8 @@ enum Switch {
     Option(&'static str),
     HostNetwork,
     NoLog,
+    /// A limit as this machine's shell has it.
+    Limit(Ulimit),
 }
 
 /// A value that means the same as none.
@@ -132,7 +138,7 @@ pub(super) fn parts(pair: Pair<'_>) -> Vec<Part> {
     parts.extend(health::part(pair));
     parts.extend(mounts::of_mounts(pair));
     parts.extend(mounts::of_memory(pair));
-    parts.extend(of_engine(pair));
+    parts.extend(engine::parts(pair));
     parts.sort_by(|a, b| b.difference.likelihood.total_cmp(&a.difference.likelihood));
     parts
 }
@@ -322,6 +328,7 @@ fn of_variables(pair: Pair<'_>) -> Vec<Part> {
         pair.image_env.iter().map(|text| split(text)).collect();
     let images = all.clone();
     let given = variables(pair.body.get("Env"));
+    let of_client = variables(pair.plain.get("Env"));
     all.extend(given.clone());
     let command = [command_text(pair.body)];
     let mut parts = Vec::new();
@@ -337,12 +344,20 @@ fn of_variables(pair: Pair<'_>) -> Vec<Part> {
                 "take `ENV {shown}` out of the image, or unset `{shown}` before the program starts"
             )
         });
-        parts.extend(
-            own::variable(&name, unset, "docker", &command).map(|difference| Part {
-                difference,
-                switch: Switch::Variable(shown),
-            }),
-        );
+        let mut difference = own::variable(&name, unset, "docker", &command);
+        if let Some(difference) = &mut difference
+            && of_client.get(&name) == given.get(&name)
+            && given.contains_key(&name)
+        {
+            difference.what = format!("the variable `{shown}` that the client adds");
+            difference.advice = format!(
+                "take it out of `proxies` in the client's `config.json`, or say `-e {shown}=`"
+            );
+        }
+        parts.extend(difference.map(|difference| Part {
+            difference,
+            switch: Switch::Variable(shown),
+        }));
     }
     parts
 }
@@ -380,76 +395,6 @@ fn of_user(pair: Pair<'_>) -> Option<Part> {
         },
         switch: Switch::Top("User"),
     })
-}
-
-/// What engines do to every container, as far as a container can do without.
-fn of_engine(pair: Pair<'_>) -> Vec<Part> {
-    let body = host_config(pair.body);
-    let is_privileged = body.get("Privileged") == Some(&Value::Bool(true));
-    let options = entries("SecurityOpt", body);
-    let engines =
-        |id: &str, what: &str, advice: &str, price: &str, likelihood, may_be_needed, switch| Part {
-            difference: Difference {
-                id: format!("engine.{id}"),
-                what: what.to_owned(),
-                advice: advice.to_owned(),
-                price: price.to_owned(),
-                likelihood,
-                may_be_needed,
-                every_ns: None,
-            },
-            switch,
-        };
-    let mut parts = Vec::new();
-    if !is_privileged && !options.contains_key("seccomp") {
-        parts.push(engines(
-            "seccomp",
-            "the engine's filter of system calls",
-            "a profile of your own that allows what the program does first; as a measurement: `--security-opt seccomp=unconfined`; for every container, in daemon.json: `\"seccomp-profile\": \"/path/of/it.json\"`",
-            "without a filter every system call of the kernel can be attacked from inside",
-            0.35,
-            false,
-            Switch::Option("seccomp=unconfined"),
-        ));
-    }
-    if !is_privileged && !options.contains_key("apparmor") {
-        parts.push(engines(
-            "apparmor",
-            "the engine's AppArmor profile",
-            "a profile of your own; as a measurement: `--security-opt apparmor=unconfined`",
-            "what the profile forbids is allowed again",
-            0.05,
-            false,
-            Switch::Option("apparmor=unconfined"),
-        ));
-    }
-    let network = body
-        .get("NetworkMode")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    if network != "host" && network != "none" && !network.starts_with("container:") {
-        parts.push(engines(
-            "network",
-            "the container's own network (bridge, address translation, name server)",
-            "`--network host`",
-            "the program shares the machine's addresses and ports",
-            0.3,
-            true,
-            Switch::HostNetwork,
-        ));
-    }
-    if body.get("LogConfig").and_then(|log| log["Type"].as_str()) != Some("none") {
-        parts.push(engines(
-            "log",
-            "the engine's log of the output",
-            "`--log-driver local`, or write less; as a measurement: `--log-driver none`; for every container, in daemon.json: `\"log-driver\": \"local\"`",
-            "`docker logs` shows less, or nothing",
-            0.2,
-            false,
-            Switch::NoLog,
-        ));
-    }
-    parts
 }
 
 /// The configuration without these parts. A name that ends in `?` may be missing; of such, one must be there.
@@ -558,6 +503,14 @@ fn take_away(body: &mut Value, pair: Pair<'_>, switch: &Switch) {
             body["NetworkingConfig"] = Value::Null;
             body["MacAddress"] = Value::Null;
             body["Hostname"] = Value::Null;
+        }
+        Switch::Limit(limit) => {
+            let limit =
+                serde_json::json!({"Name": limit.name, "Soft": limit.soft, "Hard": limit.hard});
+            match &mut body["HostConfig"]["Ulimits"] {
+                Value::Array(list) => list.push(limit),
+                other => *other = serde_json::json!([limit]),
+            }
         }
         Switch::NoLog => {
             body["HostConfig"]["LogConfig"] = serde_json::json!({"Type": "none", "Config": {}});

@@ -5,25 +5,30 @@
 //! What it cannot see: what a network of another driver than `bridge` does to a program; copies have a bridge.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
-use bollard::models::NetworkCreateRequest;
+use bollard::models::{NetworkCreateRequest, NetworkInspect};
 use bollard::query_parameters::InspectNetworkOptions;
 use serde_json::Value;
-use tare_model::ArmId;
+use tare_model::{ArmId, Params, Value as Setting};
 
 use super::super::Docker;
 use super::super::api::{Api, labels_of_run};
 use super::super::errors::{is_missing, printable};
 use super::super::places::Place;
 use super::super::running::looked_up;
+use super::resolver;
 use super::template::Template;
-use crate::cx::{CONTROL_LIMIT, Context};
+use crate::cx::{CONTROL_LIMIT, Context, files};
+use crate::env::own::{LIKE, Own};
 use crate::env::{Driver as _, EnvError, record};
 
 /// Modes that are no network of the user's.
 const NOT_THE_USERS: [&str; 5] = ["", "default", "bridge", "host", "none"];
 /// The one option of a network that changes what a program can do on it.
 const MTU: &str = "com.docker.network.driver.mtu";
+/// The option that names a bridge's device.
+const DEVICE: &str = "com.docker.network.bridge.name";
 
 /// The networks of the user's that a container is on, and the containers to which it has links.
 fn named(body: &Value) -> (BTreeSet<String>, Vec<String>) {
@@ -60,19 +65,11 @@ fn like(api: &Api, name: &str) -> Result<Like, EnvError> {
             ..Like::default()
         });
     }
-    let request = api
-        .client
-        .inspect_network(name, None::<InspectNetworkOptions>);
-    let found = match api.attempt(CONTROL_LIMIT, request) {
-        Err(error) if is_missing(&error) => {
-            return Err(EnvError::Absent {
-                why: format!("there is no network `{}`", printable(name)),
-                fix: Some("`docker network ls` lists them".into()),
-            });
-        }
-        found => {
-            found.map_err(|error| api.explain("inspect the network", CONTROL_LIMIT, &error))?
-        }
+    let Some(found) = found(api, name)? else {
+        return Err(EnvError::Absent {
+            why: format!("there is no network `{}`", printable(name)),
+            fix: Some("`docker network ls` lists them".into()),
+        });
     };
     let mut options = found.options.unwrap_or_default();
     Ok(Like {
@@ -83,11 +80,12 @@ fn like(api: &Api, name: &str) -> Result<Like, EnvError> {
 }
 
 /// Puts a container that is on networks of the user's, or linked to its containers, on a network of the run's own, unless
-/// it is to join those; what it does not join, in words.
-pub(super) fn isolate(
+/// it is to join those; what it does not join, in words. The network is that of an arm, or of the whole question.
+pub(in crate::env::docker) fn isolate(
     cx: &Context<'_>,
     (docker, api): (&Docker, &Api),
     template: &mut Template,
+    arm: Option<&ArmId>,
 ) -> Result<Vec<String>, EnvError> {
     let (names, links) = named(&template.body);
     if (names.is_empty() && links.is_empty()) || template.network().is_some() {
@@ -106,22 +104,137 @@ pub(super) fn isolate(
     if is_so(|it| it.is_none) {
         template.move_to("none");
     } else {
-        let name = format!("tare-{}-own", cx.run);
-        let arm = ArmId::new("network").expect("the constant is a name");
-        record::add(cx, docker.id(), &arm, &Place::beside(&arm, docker.named()))?;
-        let mtu = all.iter().find_map(|it| it.mtu.clone());
-        let request = NetworkCreateRequest {
-            name: name.clone(),
-            internal: Some(is_so(|it| it.is_internal || it.is_none)),
-            options: mtu.map(|mtu| [(MTU.to_owned(), mtu)].into()),
-            labels: Some(labels_of_run(cx)),
-            ..Default::default()
+        let name = of_copies(cx, arm);
+        let like = Like {
+            is_internal: is_so(|it| it.is_internal || it.is_none),
+            is_none: false,
+            mtu: all.iter().find_map(|it| it.mtu.clone()),
         };
-        let request = api.client.create_network(request);
-        api.call("create a network for the copies", CONTROL_LIMIT, request)?;
+        created(cx, (docker, api), (&name, arm), like)?;
         template.move_to(&name);
     }
     Ok(words(&names, &links))
+}
+
+/// The name of the network of copies: those of a question, or those of an arm of a study.
+fn of_copies(cx: &Context<'_>, arm: Option<&ArmId>) -> String {
+    match arm {
+        None => format!("tare-{}-own", cx.run),
+        Some(arm) => format!("tare-{}-{arm}-own", cx.run),
+    }
+}
+
+fn found(api: &Api, name: &str) -> Result<Option<NetworkInspect>, EnvError> {
+    let request = api
+        .client
+        .inspect_network(name, None::<InspectNetworkOptions>);
+    match api.attempt(CONTROL_LIMIT, request) {
+        Err(error) if is_missing(&error) => Ok(None),
+        found => found
+            .map(Some)
+            .map_err(|error| api.explain("inspect the network", CONTROL_LIMIT, &error)),
+    }
+}
+
+/// Makes a network of the run's, for an arm of a study or for a question, on record before. One that is there already was
+/// made by this run.
+fn created(
+    cx: &Context<'_>,
+    (docker, api): (&Docker, &Api),
+    (name, arm): (&str, Option<&ArmId>),
+    like: Like,
+) -> Result<(), EnvError> {
+    let mut labels = labels_of_run(cx);
+    match arm {
+        Some(arm) => {
+            labels.insert("tare.arm".to_owned(), arm.to_string());
+        }
+        None => {
+            let arm = ArmId::new("network").expect("the constant is a name");
+            record::add(cx, docker.id(), &arm, &Place::beside(&arm, docker.named()))?;
+        }
+    }
+    if found(api, name)?.is_some() {
+        return Ok(());
+    }
+    let request = NetworkCreateRequest {
+        name: name.to_owned(),
+        internal: Some(like.is_internal),
+        options: like.mtu.map(|mtu| [(MTU.to_owned(), mtu)].into()),
+        labels: Some(labels),
+        ..Default::default()
+    };
+    let request = api.client.create_network(request);
+    api.call("create a network", CONTROL_LIMIT, request)?;
+    Ok(())
+}
+
+/// What a network is like by which copies reach the outside, if they do so and find nothing of the user's there.
+fn outside(cx: &Context<'_>, api: &Api, template: &Template) -> Result<Option<Like>, EnvError> {
+    let mode = template.body["HostConfig"]["NetworkMode"].as_str();
+    match mode.unwrap_or_default() {
+        "" | "default" | "bridge" => Ok(Some(Like::default())),
+        name if name == of_copies(cx, None) => {
+            Ok(Some(like(api, name)?).filter(|it| !it.is_internal))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The device of a bridge network and its address, as the built-in container takes them.
+fn bridge_of(network: &NetworkInspect) -> Option<String> {
+    let named = network.options.as_ref().and_then(|it| it.get(DEVICE));
+    let device = match named {
+        Some(name) => name.clone(),
+        None => format!("br-{}", network.id.as_ref()?.get(..12)?),
+    };
+    let ranges = network.ipam.as_ref()?.config.as_ref()?.iter();
+    let mut ranges = ranges.filter_map(|it| Some((it.gateway.as_deref()?, it.subnet.as_deref()?)));
+    let (gateway, subnet) = ranges.find(|(gateway, _)| !gateway.contains(':'))?;
+    let gateway = gateway.split('/').next()?;
+    let bits = subnet.split_once('/')?.1;
+    Some(format!("{device} {gateway}/{bits}"))
+}
+
+impl Docker {
+    /// A network like that of the copies for bare processes: [`crate::env::Driver::take_outside`].
+    pub(in crate::env::docker) fn taken_outside(
+        &self,
+        cx: &Context<'_>,
+        taken: &Own,
+    ) -> Result<Option<Params>, EnvError> {
+        let (api, engine) = self.identify_linux(cx, super::super::DETECT_LIMIT)?;
+        if engine.elsewhere.is_some() || files::own_uid() != 0 {
+            return Ok(None);
+        }
+        let (template, _) = Template::of(cx, &api, taken.settings.text(LIKE).unwrap_or_default())?;
+        let Some(like) = outside(cx, &api, &template)? else {
+            return Ok(None);
+        };
+        let name = format!("tare-{}-bare", cx.run);
+        created(cx, (self, &api), (&name, None), like)?;
+        let bridge = found(&api, &name)?.as_ref().and_then(bridge_of);
+        let is_here = |bridge: &&String| {
+            let device = bridge.split(' ').next().unwrap_or_default();
+            files::canonical(&Path::new("/sys/class/net").join(device)).is_ok()
+        };
+        let Some(bridge) = bridge.as_ref().filter(is_here) else {
+            return Err(EnvError::Absent {
+                why: "the engine's bridges are not on this machine".to_owned(),
+                fix: None,
+            });
+        };
+        let names = cx.scratch.join("own-resolv.conf");
+        files::write_working(&names, resolver::of(&template.body).as_bytes())?;
+        files::show_to_all(&names)?;
+        let bind = format!("{}:/etc/resolv.conf:ro", names.display());
+        Ok(Some(
+            Params::new()
+                .with("network", "veth")
+                .with("bridge", bridge.as_str())
+                .with("binds", Setting::List(vec![Setting::Text(bind)])),
+        ))
+    }
 }
 
 fn words(names: &BTreeSet<String>, links: &[String]) -> Vec<String> {
@@ -143,6 +256,22 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn bridge_is_found_by_its_name_or_its_networks_id() {
+        let of = |options: Value, ranges: Value| {
+            let network =
+                json!({"Id": "0123456789abcdef", "Options": options, "IPAM": {"Config": ranges}});
+            bridge_of(&serde_json::from_value(network).unwrap())
+        };
+        let six = json!({"Gateway": "2001:db8::1", "Subnet": "2001:db8::/64"});
+        let four = json!({"Gateway": "192.0.2.1", "Subnet": "192.0.2.0/24"});
+        let expected = Some("br-0123456789ab 192.0.2.1/24".to_owned());
+        assert_eq!(of(json!({}), json!([six, four])), expected);
+        let named = of(json!({DEVICE: "lab0"}), json!([four]));
+        assert_eq!(named.as_deref(), Some("lab0 192.0.2.1/24"));
+        assert_eq!(of(json!({}), json!([six])), None);
+    }
 
     #[test]
     fn networks_of_the_user_are_told_from_the_engines() {

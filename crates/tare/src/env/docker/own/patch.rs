@@ -287,6 +287,7 @@ mod tests {
             // The image named `checked` has one.
             images_check_ns: (body["Image"] == "checked").then_some(1),
             copied: &[],
+            limits: &[],
         };
         let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
         let patch = patched(&line, 1, pair, &ids, client)?;

@@ -19,6 +19,7 @@ use super::line;
 use super::temporary;
 use crate::cx::{CONTROL_LIMIT, Context};
 use crate::env::EnvError;
+use crate::env::grammar::Ulimit;
 use crate::env::own::machine::Machine;
 use crate::env::own::share::{self, Share};
 use crate::env::own::shared::{self, Copy};
@@ -49,6 +50,9 @@ pub(in crate::env::docker) struct Template {
     /// The mounts whose files were copied, so that each can be left away.
     #[serde(default)]
     pub(super) copied: Vec<Copied>,
+    /// The limits of processes on this machine, where that is the engine's too.
+    #[serde(default)]
+    pub(super) limits: Vec<Ulimit>,
 }
 
 impl Template {
@@ -101,6 +105,7 @@ impl Template {
             image_env: &self.image_env,
             images_check_ns: self.images_check_ns,
             copied: &self.copied,
+            limits: &self.limits,
         }
     }
 
@@ -141,6 +146,7 @@ impl Template {
                 kept: Vec::new(),
                 joins: false,
                 copied: Vec::new(),
+                limits: Vec::new(),
             };
             Ok((template, image, asked.platform))
         }
@@ -179,6 +185,7 @@ impl Template {
             kept: Vec::new(),
             joins: false,
             copied: Vec::new(),
+            limits: Vec::new(),
         };
         Ok((template, image))
     }
@@ -212,6 +219,7 @@ impl Template {
     pub(super) fn share_like(&mut self, other: &Self) {
         self.shares = other.shares;
         self.copied.clone_from(&other.copied);
+        self.limits.clone_from(&other.limits);
         self.kept.clone_from(&other.kept);
         self.joins = other.joins;
         if let Some(network) = other.network().map(str::to_owned) {
@@ -480,6 +488,7 @@ mod tests {
             kept: Vec::new(),
             joins: false,
             copied: Vec::new(),
+            limits: Vec::new(),
         };
         assert_eq!(template.lost(), ["Newest"]);
     }

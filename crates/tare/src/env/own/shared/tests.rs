@@ -356,3 +356,61 @@ fn sockets_and_pipes_are_covered_until_they_are_joined() {
     assert_eq!(copy["HostConfig"]["Binds"], expected);
     assert_eq!(copy["HostConfig"]["Mounts"], json!([]));
 }
+
+#[test]
+fn what_reaches_further_is_closed_and_reported() {
+    let device =
+        |rights: &str| json!([{"PathOnHost": "/dev/ttyUSB0", "CgroupPermissions": rights}]);
+    let share = json!({"Type": "cifs", "Source": "x", "Target": "/x"});
+    for (host, field, closed, note) in [
+        (
+            json!({"Devices": device("rwm")}),
+            "Devices",
+            device("r"),
+            "`/dev/ttyUSB0` can be READ only",
+        ),
+        (
+            json!({"Binds": ["/var/run/docker.sock:/s"]}),
+            "Binds",
+            json!([]),
+            "steers the machine",
+        ),
+        (
+            json!({"VolumesFrom": ["gone"]}),
+            "VolumesFrom",
+            json!(["gone:ro"]),
+            "shared read-only",
+        ),
+        (
+            json!({"VolumeDriver": "nfs"}),
+            "VolumeDriver",
+            Value::Null,
+            "`--volume-driver nfs`",
+        ),
+        (
+            json!({"Mounts": [share]}),
+            "Mounts",
+            json!([]),
+            "`type=cifs` is not shown",
+        ),
+        (
+            json!({"Binds": ["/app/run/app.sock:/a"]}),
+            "Binds",
+            json!([]),
+            "`--join-networks` shows it",
+        ),
+    ] {
+        let mut notes = Vec::new();
+        let copy = beside(
+            &json!({"HostConfig": host}),
+            policy(Shares::ReadOnly),
+            &mut notes,
+        );
+        assert_eq!(copy["HostConfig"][field], closed, "{host}");
+        assert!(notes.join("\n").contains(note), "{note}: {notes:?}");
+    }
+    let local = json!({"HostConfig": {"VolumeDriver": "local"}});
+    let mut notes = Vec::new();
+    beside(&local, policy(Shares::ReadOnly), &mut notes);
+    assert_eq!(notes, Vec::<String>::new());
+}

@@ -3,6 +3,8 @@
 //! It carries the run's label and is removed with the run, whose record names this podman.
 //! What it cannot see: what a network of another driver than `bridge` does to a program; copies have a bridge.
 
+use tare_model::ArmId;
+
 use super::super::caller::Caller;
 use super::words::Unit;
 use crate::cx::{CONTROL_LIMIT, Context};
@@ -45,30 +47,56 @@ fn is_internal(cx: &Context<'_>, caller: &Caller, units: &[Unit]) -> bool {
     })
 }
 
+/// The name of the network of copies: those of a question, or those of an arm of a study.
+fn of_copies(cx: &Context<'_>, arm: Option<&ArmId>) -> String {
+    match arm {
+        None => format!("tare-{}-own", cx.run),
+        Some(arm) => format!("tare-{}-{arm}-own", cx.run),
+    }
+}
+
+fn is_there(cx: &Context<'_>, caller: &Caller, name: &str) -> Result<bool, EnvError> {
+    let all = super::super::sweep::networks(cx, caller, cx.run.as_str())?;
+    Ok(all.iter().any(|it| it == name))
+}
+
+/// Removes the network of an arm's copies, if there is one.
+pub(in crate::env::podman) fn remove(
+    cx: &Context<'_>,
+    caller: &Caller,
+    arm: &ArmId,
+) -> Result<(), EnvError> {
+    let name = of_copies(cx, Some(arm));
+    if is_there(cx, caller, &name)? {
+        let arguments = ["network", "rm", "--force", "--", &name];
+        caller.call(cx, "remove a network", &arguments, &[], CONTROL_LIMIT)?;
+    }
+    Ok(())
+}
+
 /// Puts a line that joins networks of the user's on one of the run's own; what it does not join, in words.
 pub(super) fn isolate(
     cx: &Context<'_>,
     caller: &Caller,
     units: &mut Vec<Unit>,
+    arm: Option<&ArmId>,
 ) -> Result<Vec<String>, EnvError> {
     let names = named(units);
     if names.is_empty() {
         return Ok(names);
     }
-    let name = format!("tare-{}-own", cx.run);
+    let name = of_copies(cx, arm);
     let label = format!("--label=tare.run={}", cx.run);
     let mut arguments = vec!["network", "create", "--label=tare=1", &label];
     if is_internal(cx, caller, units) {
         arguments.push("--internal");
     }
     arguments.push(&name);
-    caller.call(
-        cx,
-        "create a network for the copies",
-        &arguments,
-        &[],
-        CONTROL_LIMIT,
-    )?;
+    // One that is there already was made by this run.
+    if !is_there(cx, caller, &name)? {
+        let what = "create a network for the copies";
+        caller.call(cx, what, &arguments, &[], CONTROL_LIMIT)?;
+    }
     units.retain(|unit| !matches!(unit.flag.as_str(), "network" | "net"));
     units.push(Unit::new("network", name));
     Ok(names)

@@ -3,7 +3,7 @@
 //! Pure: what the plugin printed comes in.
 //! What it cannot see: flags that a client is too old for; it says so when it is asked.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tare_model::whole_part;
 
 use crate::env::text::printable;
@@ -71,6 +71,8 @@ pub(in crate::env::docker::own) fn nanoseconds(text: &str) -> Option<i64> {
 pub(super) struct Flags {
     pub(super) words: Vec<String>,
     pub(super) notes: Vec<String>,
+    /// What stands in no flag, because it may be secret.
+    pub(super) unsaid: Map<String, Value>,
 }
 
 impl Flags {
@@ -142,7 +144,14 @@ impl Flags {
 
     pub(super) fn logging(&mut self, logging: &Value) {
         self.put("--log-driver", Form::Text, logging.get("driver"));
-        self.put("--log-opt", Form::Each, logging.get("options"));
+        let options = logging["options"].as_object().into_iter().flatten();
+        let options: Map<String, Value> = options
+            .filter_map(|(name, value)| Some((name.clone(), scalar(value)?.into())))
+            .collect();
+        if !options.is_empty() {
+            let host = json!({"LogConfig": {"Config": options}});
+            self.unsaid.insert("HostConfig".to_owned(), host);
+        }
     }
 
     /// The health check: the client's flag is always a line for a shell.
@@ -166,7 +175,10 @@ impl Flags {
         match line {
             None => return self.words.push("--no-healthcheck".to_owned()),
             Some(line) if line.is_empty() => {}
-            Some(line) => self.word("--health-cmd", &line),
+            Some(line) => {
+                let check = json!({"Test": ["CMD-SHELL", line]});
+                self.unsaid.insert("Healthcheck".to_owned(), check);
+            }
         }
         for (part, flag) in [
             ("interval", "--health-interval"),

@@ -6,8 +6,15 @@ use serde_json::json;
 /// As `docker compose config --format json` prints a file with two services.
 const PRINTED: &str = include_str!("printed.json");
 
-fn of(service: &str) -> (Service, Vec<String>) {
+fn of(service: &str) -> Service {
     line(&serde_json::from_str(PRINTED).unwrap(), service, None).unwrap()
+}
+
+/// What is laid into the request that the client makes.
+fn unsaid(service: &Service) -> Value {
+    let mut body = json!({"Cmd": null, "Env": ["UNSET"], "HostConfig": {"LogConfig": {"Type": "x", "Config": {}}}});
+    service.complete(&mut body);
+    body
 }
 
 /// A text holds all of these.
@@ -20,11 +27,11 @@ fn assert_says(text: &str, parts: &[&str]) {
 
 #[test]
 fn every_part_of_a_service_becomes_the_flag_of_the_same_meaning() {
-    let (web, variables) = of("web");
+    let web = of("web");
     let text = web.words.join(" ");
     assert!(text.starts_with("docker create "), "{text}");
     assert!(
-        text.ends_with(" --entrypoint /entry --workdir /srv own/web:1 -q serve cost=$HOME"),
+        text.ends_with(" --entrypoint /entry --workdir /srv own/web:1"),
         "{text}"
     );
     let flags = [
@@ -36,7 +43,6 @@ fn every_part_of_a_service_becomes_the_flag_of_the_same_meaning() {
         "--ulimit core=0",
         "--ulimit nofile=1000:2000",
         "--log-driver json-file",
-        "--log-opt max-size=1m",
         "--add-host db:192.0.2.2",
         "--publish 127.0.0.1:8080:80/tcp",
         "--volume /srv/conf:/etc/web:ro",
@@ -51,7 +57,11 @@ fn every_part_of_a_service_becomes_the_flag_of_the_same_meaning() {
     assert_says(&text, &flags);
     // A password is no argument of anybody's.
     assert!(!text.contains("hush"), "{text}");
-    assert_eq!(variables, ["LOG_LEVEL=info", "PASSWORD=hush$"]);
+    let expected = json!({
+        "Cmd": ["-q", "serve", "cost=$HOME"], "Env": ["UNSET", "LOG_LEVEL=info", "PASSWORD=hush$"],
+        "HostConfig": {"LogConfig": {"Type": "x", "Config": {"max-size": "1m"}}}
+    });
+    assert_eq!(unsaid(&web), expected);
     let notes = web.notes.join("\n");
     assert_says(&notes, &["shop_default", "`credential_spec`"]);
     assert_eq!(web.notes.len(), 2, "{notes}");
@@ -64,7 +74,7 @@ const CAPTURED: &str = include_str!("captured.json");
 #[test]
 fn what_the_plugin_really_prints_is_carried_or_told() {
     let config: Value = serde_json::from_str(CAPTURED).unwrap();
-    let (web, variables) = line(&config, "web", None).unwrap();
+    let web = line(&config, "web", None).unwrap();
     let text = web.words.join(" ");
     let flags = [
         "--ulimit core=0:0",
@@ -91,12 +101,11 @@ fn what_the_plugin_really_prints_is_carried_or_told() {
     ];
     assert_says(&text, &flags);
     assert!(!text.contains("null:null"), "{text}");
-    assert!(text.ends_with("own/web:1 -q serve cost=$HOME"), "{text}");
+    assert!(text.ends_with("own/web:1"), "{text}");
     // Those of `extends` and of the file of variables are among them.
-    assert_eq!(
-        variables,
-        ["BASE=1", "FROM_FILE=2", "LOG_LEVEL=info", "PASSWORD=hush$"]
-    );
+    let variables = ["BASE=1", "FROM_FILE=2", "LOG_LEVEL=info", "PASSWORD=hush$"];
+    assert_eq!(web.unsaid["Env"], json!(variables));
+    assert_eq!(web.unsaid["Cmd"], json!(["-q", "serve", "cost=$HOME"]));
     let notes = web.notes.join("\n");
     assert_says(
         &notes,
@@ -109,12 +118,10 @@ fn what_the_plugin_really_prints_is_carried_or_told() {
     );
     assert_eq!(web.notes.len(), 4, "{notes}");
     // Behind a profile, built, in the network and with the volumes of another service.
-    let (job, variables) = line(&config, "job", None).unwrap();
+    let job = line(&config, "job", None).unwrap();
     assert_eq!(job.words.last().map(String::as_str), Some("shop-job"));
-    assert_eq!(
-        (job.is_built, variables),
-        (true, vec!["FROM_FILE=2".to_owned()])
-    );
+    assert!(job.is_built);
+    assert_eq!(job.unsaid["Env"], json!(["FROM_FILE=2"]));
     let notes = job.notes.join("\n");
     assert!(
         notes.contains("network of another service") && notes.contains("`volumes_from`"),
@@ -124,23 +131,24 @@ fn what_the_plugin_really_prints_is_carried_or_told() {
 
 #[test]
 fn a_health_check_becomes_the_flags_of_the_client() {
-    for (check, flags) in [
+    for (check, test, flags) in [
         (
             json!({"test": ["CMD", "ask", "it's"], "interval": "5s", "timeout": "1s"}),
-            "--health-cmd 'ask' 'it'\\''s' --health-interval 5s --health-timeout 1s",
+            "'ask' 'it'\\''s'",
+            "--health-interval 5s --health-timeout 1s ",
         ),
-        (
-            json!({"test": ["CMD-SHELL", "a | b $$X"]}),
-            "--health-cmd a | b $X",
-        ),
-        (json!({"test": "a"}), "--health-cmd a"),
-        (json!({"test": ["NONE"]}), "--no-healthcheck"),
-        (json!({"disable": true}), "--no-healthcheck"),
-        (json!({"interval": "2s"}), "--health-interval 2s"),
+        (json!({"test": ["CMD-SHELL", "a | b $$X"]}), "a | b $X", ""),
+        (json!({"test": "a"}), "a", ""),
+        (json!({"test": ["NONE"]}), "", "--no-healthcheck "),
+        (json!({"disable": true}), "", "--no-healthcheck "),
+        (json!({"interval": "2s"}), "", "--health-interval 2s "),
     ] {
         let config = json!({"services": {"web": {"image": "x", "healthcheck": check}}});
-        let (web, _) = line(&config, "web", None).unwrap();
-        assert_eq!(web.words.join(" "), format!("docker create {flags} x"));
+        let web = line(&config, "web", None).unwrap();
+        assert_eq!(web.words.join(" "), format!("docker create {flags}x"));
+        let laid = web.unsaid.get("Healthcheck");
+        let laid = laid.map(|check| check["Test"][1].as_str().unwrap());
+        assert_eq!(laid.unwrap_or_default(), test);
     }
 }
 
@@ -149,15 +157,15 @@ fn a_port_without_a_number_outside_gets_one_from_the_engine() {
     let config = serde_json::json!({"services": {"web": {
         "image": "x", "ports": [{"mode": "ingress", "target": 80, "protocol": "tcp"}]
     }}});
-    let (web, _) = line(&config, "web", None).unwrap();
+    let web = line(&config, "web", None).unwrap();
     assert!(web.words.join(" ").contains("--publish 80/tcp"), "{web:?}");
 }
 
 #[test]
 fn a_service_that_is_built_has_the_name_that_the_plugin_gives_its_image() {
-    let (job, variables) = of("job");
+    let job = of("job");
     assert_eq!(job.words.last().map(String::as_str), Some("shop-job"));
-    assert!(variables.is_empty() && job.words.contains(&"--network".to_owned()));
+    assert!(job.unsaid.is_empty() && job.words.contains(&"--network".to_owned()));
 }
 
 #[test]
@@ -193,7 +201,7 @@ fn a_client_without_the_plugin_is_told_from_a_file_that_is_wrong() {
 #[test]
 fn a_network_with_what_it_depends_on_stands_for_those_of_the_project() {
     let config: Value = serde_json::from_str(CAPTURED).unwrap();
-    let of = |service: &str, network: &str| line(&config, service, Some(network)).unwrap().0;
+    let of = |service: &str, network: &str| line(&config, service, Some(network)).unwrap();
     let web = of("web", "tare-r1-services");
     let text = web.words.join(" ");
     assert!(text.contains("--network tare-r1-services "), "{text}");

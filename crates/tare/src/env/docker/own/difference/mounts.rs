@@ -194,9 +194,7 @@ pub(super) fn of_mounts(pair: Pair<'_>) -> Vec<Part> {
                 difference: Difference {
                     id: id_of(&share.target),
                     what: format!("the file system below `{target}` (`{flag}`)"),
-                    advice: format!(
-                        "have the files of `{target}` in the container's own layer: leave `{flag}` out of the `docker run` line, and put `COPY … {target}` into the image's Dockerfile (in a compose file: below `volumes:`)"
-                    ),
+                    advice: advice(&target, &flag),
                     price: "the files are as they were when they were copied, and what is written there goes with the container".to_owned(),
                     likelihood: 0.35,
                     may_be_needed: true,
@@ -206,6 +204,20 @@ pub(super) fn of_mounts(pair: Pair<'_>) -> Vec<Part> {
             }
         })
         .collect()
+}
+
+/// Files that engines write into every container: one that is mounted there stands in for the engine's.
+const ENGINES_FILES: [&str; 3] = ["/etc/hosts", "/etc/resolv.conf", "/etc/hostname"];
+
+fn advice(target: &str, flag: &str) -> String {
+    if ENGINES_FILES.contains(&target) {
+        return format!(
+            "have fewer lines in the file, or leave `{flag}` out of the `docker run` line: the engine writes its own (`--add-host`, `--dns`)"
+        );
+    }
+    format!(
+        "have the files of `{target}` in the container's own layer: leave `{flag}` out of the `docker run` line, and put `COPY … {target}` into the image's Dockerfile (in a compose file: below `volumes:`)"
+    )
 }
 
 /// File systems in memory that are asked for as mounts, each as a part.
@@ -307,6 +319,7 @@ mod tests {
             image_env: &[],
             images_check_ns: None,
             copied: &copied,
+            limits: &[],
         };
         let parts = of_mounts(pair);
         let ids: Vec<&str> = parts

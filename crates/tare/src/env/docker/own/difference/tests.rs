@@ -27,6 +27,7 @@ fn pair<'a>(body: &'a Value, plain: &'a Value, image_env: &'a [String]) -> Pair<
         image_env,
         images_check_ns: None,
         copied: &[],
+        limits: &[],
     }
 }
 
@@ -108,6 +109,7 @@ fn every_part_that_is_not_plain_is_a_difference_and_nothing_else_is() {
         image_env: &[],
         images_check_ns: None,
         copied: &[],
+        limits: &[],
     };
     assert_eq!(
         ids(&super::parts(same)),
@@ -178,6 +180,7 @@ fn what_may_be_missing_is_passed_over_but_not_all_of_it() {
         image_env: &[],
         images_check_ns: None,
         copied: &[],
+        limits: &[],
     };
     let names = |names: &[&str]| {
         names
@@ -218,4 +221,40 @@ fn places_differ_only_where_the_line_gives_another_text() {
         less["Env"],
         json!(["PYTHONPATH=/lib", "LD_LIBRARY_PATH=/slow"])
     );
+}
+
+#[test]
+fn limits_terminal_and_client_variables_are_differences() {
+    let body = json!({
+        "Tty": true, "Env": ["HTTP_PROXY=http://p", "A=1"],
+        "HostConfig": {"Ulimits": [{"Name": "stack", "Soft": 1, "Hard": 2}]}
+    });
+    let plain = json!({"Env": ["HTTP_PROXY=http://p"], "HostConfig": {}});
+    let limits = ["nofile", "stack"].map(|name| Ulimit {
+        name: name.to_owned(),
+        soft: 1024,
+        hard: 4096,
+    });
+    let pair = Pair {
+        limits: &limits,
+        ..pair(&body, &plain, &[])
+    };
+    let parts = parts(pair);
+    let ids = ids(&parts);
+    // A limit that the line asks for is a part by itself.
+    let has = |id: &str| ids.contains(&id);
+    assert!(
+        has("tty") && has("engine.ulimit.nofile") && has("ulimit.stack"),
+        "{ids:?}"
+    );
+    assert!(!has("engine.ulimit.stack"), "{ids:?}");
+    let proxy = parts
+        .iter()
+        .find(|part| part.difference.id == "env.HTTP_PROXY");
+    let proxy = &proxy.unwrap().difference;
+    assert!(proxy.what.contains("the client adds") && proxy.advice.contains("config.json"));
+    let less = without(pair, &["tty".to_owned(), "engine.ulimit.nofile".to_owned()]).unwrap();
+    assert_eq!(less["Tty"], Value::Null);
+    let limit = json!({"Name": "nofile", "Soft": 1024, "Hard": 4096});
+    assert_eq!(less["HostConfig"]["Ulimits"][1], limit);
 }

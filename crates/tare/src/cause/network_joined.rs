@@ -1,0 +1,80 @@
+//! A network that is joined with its container: whatever is set in it comes along.
+//!
+//! What it cannot see: which of the values it is; the switch takes the whole network away, so that is what it names.
+
+use tare_model::fact;
+
+use super::entry::{Entry, Found};
+use super::kind::Kind;
+use super::{Case, switch};
+
+pub(super) static CAUSE: Entry = Entry {
+    id: "network.joined",
+    title: "The network that is joined: something in it",
+    mechanism: "A container that joins another's network namespace gets its addresses, its routes and every value that \
+                was set in it: sizes of buffers, queues, rules of the packet filter, delays of its devices.",
+    needs: &[fact::SYSCTL_NET, "settings: network"],
+    size: "Whatever was set: send buffers of two kilobytes make a stream many times slower.",
+    advice: "Compare `sysctl -a`, `tc qdisc` and the packet filter in the namespace with those of a new one, and set the \
+             values that differ one by one; or join another network.",
+    price: "What the network was set up for.",
+    suspect,
+};
+
+/// Whether the arm is in another container's network.
+pub(super) fn is_joined(case: &Case<'_>) -> bool {
+    let network = case.setting("network");
+    network.is_some_and(|name| name.starts_with("container:"))
+}
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    // What holds packets back, or makes them small, is known better.
+    if !is_joined(case) || case.link_held_back().is_some() || case.small_packets().is_some() {
+        return None;
+    }
+    let cells = case.costs(&[Kind::Network]);
+    let network = case.setting("network").unwrap_or_default();
+    let differing = case.all_differing(fact::SYSCTL_NET).into_iter().take(6);
+    Some(
+        case.found(
+            &cells,
+            0.6,
+            format!("The network is that of another container (`{network}`)"),
+        )
+        .seen(format!("its network is `{network}`"))
+        .seen_all(differing.map(|(name, there, here)| {
+            let name = name.trim_start_matches(fact::beginning(fact::SYSCTL));
+            let [here, there] = [here, there].map(|it| it.replace('\t', " "));
+            format!("`{name}`: `{here}`, in the baseline `{there}`")
+        }))
+        .by(switch::default_network(case)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn joined_network_is_suspected_as_a_whole() {
+        let on = |network: &str| {
+            Composed::of("docker")
+                .setting("network", network)
+                .base("sysctl.net.ipv4.tcp_wmem", "4096\t16384\t4194304")
+                .fact("sysctl.net.ipv4.tcp_wmem", "2304\t2304\t2304")
+                .cost("net.tcp.throughput.rate", 3.0)
+        };
+        check(&super::CAUSE, &[on("container:web")], &[on("bridge")]);
+        // What is switched is the whole network, and neither the bridge nor one value alone.
+        for other in [
+            &super::super::network_bridge_nat::CAUSE,
+            &super::super::network_netns_sysctl_reset::CAUSE,
+        ] {
+            assert!(
+                on("container:web").suspects(other).is_none(),
+                "{}",
+                other.id
+            );
+        }
+    }
+}

@@ -1,0 +1,449 @@
+//! The flags of a question about a server: how it is asked from outside, and when it is ready.
+//!
+//! What it cannot see: what the container publishes; ports are looked up once it was taken.
+
+use clap::Args;
+use tare_model::command::Pick;
+use tare_model::outcome::Bytes;
+
+use std::path::Path;
+
+use super::{Exit, Failed, output};
+use crate::config::units;
+use crate::cx::files;
+use crate::serving::{Client, HOST, Http, PORT, Ready};
+use crate::workload::user_command;
+
+/// How a server is asked.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ServiceFlags {
+    /// Take the command as a server that answers this address, by the port that is published or the one inside:
+    /// `http://:8080/path`.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["client", "inside"])]
+    url: Option<String>,
+    /// Send requests with this method.
+    #[arg(long, value_name = "METHOD", requires = "url", default_value = "GET")]
+    method: String,
+    /// Send this header too.
+    #[arg(long = "header", value_name = "NAME: VALUE", requires = "url")]
+    headers: Vec<String>,
+    /// Send this text, or the content of @FILE.
+    #[arg(long, value_name = "TEXT|@FILE", requires = "url")]
+    data: Option<String>,
+    /// Ask over so many connections at once.
+    #[arg(long, value_name = "N", requires = "url", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    connections: u32,
+    /// Send so many requests a second, whether or not earlier ones were answered (default: each connection waits for its answer).
+    #[arg(long, value_name = "R", requires = "url")]
+    rate: Option<f64>,
+    /// Open a new connection for each request.
+    #[arg(long, requires = "url")]
+    no_keep_alive: bool,
+    /// Accept this status only (default: 200 to 299 and 304).
+    #[arg(long, value_name = "STATUS", requires = "url", value_parser = clap::value_parser!(u16).range(100..=599))]
+    expect: Option<u16>,
+    /// Take the command as a server and ask it with this client on the host, once a trial; `{host}` and `{port}` stand
+    /// for its address.
+    #[arg(long, value_name = "CMD", conflicts_with = "inside")]
+    client: Option<String>,
+    /// Name the server's port: the one inside, or the one that is published for it.
+    #[arg(long, value_name = "PORT", requires = "client")]
+    port: Option<u16>,
+    /// Wait until a GET of this path or URL is answered with a status below 400 (default: until `--url` is answered as
+    /// expected, or the port takes connections).
+    #[arg(long, value_name = "PATH|URL")]
+    ready: Option<String>,
+    /// Limit the time until the server is ready (default: 30s).
+    #[arg(long, value_parser = units::some_duration_ns, value_name = "TIME")]
+    ready_timeout: Option<u64>,
+}
+
+fn wrong(problem: impl std::fmt::Display) -> Failed {
+    Failed::new(Exit::Usage, problem)
+}
+
+impl ServiceFlags {
+    /// The flag that makes the command a server, if it was given.
+    pub(super) fn given(&self) -> Option<&'static str> {
+        let flags = [(&self.url, "--url"), (&self.client, "--client")];
+        flags
+            .into_iter()
+            .find_map(|(is, name)| is.as_ref().map(|_| name))
+    }
+
+    /// Whether Tare itself asks.
+    pub(super) fn is_by_url(&self) -> bool {
+        self.url.is_some()
+    }
+
+    /// The client, if the command is a server. Its port may be the one that is published.
+    pub(super) fn client(&self) -> Result<Option<Client>, Failed> {
+        if let Some(url) = &self.url {
+            return self.asked_by_url(url).map(Some);
+        }
+        let Some(text) = &self.client else {
+            let is_ready = self.ready.is_some() || self.ready_timeout.is_some();
+            return if is_ready {
+                Err(wrong("`--ready` is for a server, and none is asked").hint(EXAMPLE_URL))
+            } else {
+                Ok(None)
+            };
+        };
+        let argv = shlex::split(text).filter(|words| !words.is_empty());
+        let argv = argv.ok_or_else(|| {
+            wrong(format!(
+                "`--client {}` is no command: a quote is not closed, or it is empty",
+                output::printable(text)
+            ))
+            .hint(EXAMPLE)
+        })?;
+        let port = self.port.filter(|port| *port > 0).ok_or_else(|| {
+            wrong("`--client` does not say on which port the server listens").hint(EXAMPLE)
+        })?;
+        if !argv.iter().any(|word| word.contains(HOST))
+            || !argv.iter().any(|word| word.contains(PORT))
+        {
+            return Err(wrong(format!(
+                "`--client {}` would ask the same server for every arm: it names no `{HOST}` and `{PORT}`",
+                output::printable(text)
+            ))
+            .hint(EXAMPLE));
+        }
+        Ok(Some(Client {
+            argv,
+            port,
+            ready: self.ready.as_deref().map_or(Ok(Ready::Connects), ready)?,
+            ready_ns: self.ready_timeout.unwrap_or(READY_NS),
+            http: None,
+        }))
+    }
+
+    fn asked_by_url(&self, url: &str) -> Result<Client, Failed> {
+        let Target { host, port, path } = target(url)?;
+        if let Some(rate) = self.rate
+            && !(rate.is_finite() && rate > 0.0)
+        {
+            return Err(
+                wrong(format!("`--rate {rate}` is no number of requests a second"))
+                    .hint("for example `--rate 500`"),
+            );
+        }
+        let header = |text: &String| {
+            let (name, value) = text.split_once(':')?;
+            Some((name.trim().to_owned(), value.trim().to_owned()))
+        };
+        let headers = self.headers.iter().map(|text| {
+            header(text).ok_or_else(|| {
+                wrong(format!(
+                    "`--header {}` has no colon",
+                    output::printable(text)
+                ))
+                .hint("for example `--header 'Accept: text/html'`")
+            })
+        });
+        let body = match self.data.as_deref() {
+            None => Vec::new(),
+            Some(text) => match text.strip_prefix('@') {
+                Some(file) => files::read(Path::new(file))?,
+                None => text.as_bytes().to_vec(),
+            },
+        };
+        let http = Http {
+            method: self.method.clone(),
+            path: path.clone(),
+            host: host.clone(),
+            headers: headers.collect::<Result<_, _>>()?,
+            body: Bytes(body),
+            connections: self.connections,
+            rate: self.rate,
+            keep_alive: !self.no_keep_alive,
+            expect: self.expect,
+            trial_ns: TRIAL_NS,
+            by_mean: false,
+        };
+        check(&http)?;
+        // What changes something is not sent to find out whether the server is there.
+        let answers = Ready::Answers {
+            path,
+            host,
+            status: self.expect,
+        };
+        let usual = if http.method == "GET" {
+            answers
+        } else {
+            Ready::Connects
+        };
+        Ok(Client {
+            argv: Vec::new(),
+            http: Some(http),
+            port,
+            ready: self.ready.as_deref().map_or(Ok(usual), ready)?,
+            ready_ns: self.ready_timeout.unwrap_or(READY_NS),
+        })
+    }
+}
+
+/// How long a server may take until it is ready.
+const READY_NS: u64 = 30_000_000_000;
+/// How long requests are sent in a trial.
+const TRIAL_NS: u64 = 300_000_000;
+
+/// What would not be one request.
+fn check(http: &Http) -> Result<(), Failed> {
+    let request = crate::service::http::Request {
+        method: http.method.clone(),
+        path: http.path.clone(),
+        headers: http.headers.clone(),
+        body: Vec::new(),
+    };
+    request.check().map_err(|problem| {
+        wrong(problem).hint("for example `--url http://:8080/path --method POST --data @FILE`")
+    })
+}
+
+/// The parts of an address.
+#[derive(Debug, PartialEq, Eq)]
+struct Target {
+    /// What the server is called by its clients.
+    host: String,
+    port: u16,
+    path: String,
+}
+
+/// Takes an address apart. Its host is only a name: each arm has an address of its own.
+fn target(url: &str) -> Result<Target, Failed> {
+    let shown = output::printable(url);
+    let Some(rest) = url.strip_prefix("http://") else {
+        return Err(if url.starts_with("https://") {
+            wrong(format!("`--url {shown}`: TLS is not spoken here")).hint(
+                "ask with a client that does: `--client 'curl -sk https://{host}:{port}/' --port 443`",
+            )
+        } else {
+            wrong(format!("`--url {shown}` is no http:// address")).hint(EXAMPLE_URL)
+        });
+    };
+    let (address, path) = rest
+        .find('/')
+        .map_or((rest, "/"), |place| rest.split_at(place));
+    let (host, port) = match address.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, port.parse().ok()),
+        _ => (address, Some(80)),
+    };
+    let port = port.filter(|port| *port > 0).ok_or_else(|| {
+        wrong(format!("`--url {shown}` has no port that there is")).hint(EXAMPLE_URL)
+    })?;
+    if host.contains('@') {
+        return Err(wrong("`--url` holds a name or password, which is not sent")
+            .hint("`--header 'Authorization: Basic …'`"));
+    }
+    Ok(Target {
+        host: if host.is_empty() { "localhost" } else { host }.to_owned(),
+        port,
+        path: path.to_owned(),
+    })
+}
+
+const EXAMPLE_URL: &str = "for example `tare why --url http://:8080/ -- docker run -p 8080:80 …`";
+
+const EXAMPLE: &str = "for example `--client 'ab -n 1000 http://{host}:{port}/' --port 8080 -- docker run -p 8080:80 …`";
+
+/// A path, or a URL of which only the path counts: the address is the arm's.
+fn ready(text: &str) -> Result<Ready, Failed> {
+    let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
+    let (host, path) = match text.strip_prefix("http://") {
+        Some(rest) => rest
+            .find('/')
+            .map_or((rest, "/"), |place| rest.split_at(place)),
+        None => ("", text),
+    };
+    if !path.starts_with('/') || !is_plain(text) {
+        return Err(wrong(format!(
+            "`--ready {}` is neither a path nor an http:// URL",
+            output::printable(text)
+        ))
+        .hint("for example `--ready /health`"));
+    }
+    let host = host.split(':').next().unwrap_or_default();
+    Ok(Ready::Answers {
+        path: path.to_owned(),
+        host: if host.is_empty() { "localhost" } else { host }.to_owned(),
+        status: None,
+    })
+}
+
+/// What is compared of a server, by the `--metric` that was given.
+pub(super) fn metric(
+    text: &str,
+    by_url: bool,
+) -> Result<Option<(&'static str, Option<Pick>)>, Failed> {
+    let line = |name: &str, metric: &'static str| {
+        let pick = Pick {
+            pattern: format!("^{name} ([0-9.]+)$"),
+            more_is_better: metric == user_command::RATE,
+            metric: Some(metric.to_owned()),
+        };
+        Ok(Some((metric, Some(pick))))
+    };
+    match text {
+        "wall" if by_url => line("typical_ns", user_command::REQUEST),
+        "mean" | "p50" | "p90" | "p99" if by_url => line(&format!("{text}_ns"), user_command::REQUEST),
+        "throughput" if by_url => line("throughput", user_command::RATE),
+        _ if by_url => Err(wrong(format!(
+            "`--metric {}` is none that `--url` has",
+            output::printable(text)
+        ))
+        .hint("leave it out for the typical time of a request, or: mean, p50, p90, p99, throughput")),
+        "cpu" => Err(wrong(
+            "`--metric cpu` counts a command's own processor time, and the client is not what is asked about",
+        )
+        .hint("leave it out, or pick a number that the client prints with a regular expression")),
+        "wall" => Ok(Some((user_command::WALL, None))),
+        _ => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        flags: ServiceFlags,
+        #[arg(long)]
+        inside: Option<String>,
+    }
+
+    fn flags(words: &[&str]) -> Result<ServiceFlags, clap::Error> {
+        let words = std::iter::once(&"why").chain(words);
+        <Line as clap::Parser>::try_parse_from(words).map(|line| line.flags)
+    }
+
+    #[test]
+    fn client_is_split_and_keeps_its_placeholders() {
+        let given = [
+            "--client",
+            "ab -n 9 'http://{host}:{port}/a b'",
+            "--port",
+            "80",
+        ];
+        let client = flags(&given).unwrap().client().unwrap().unwrap();
+        assert_eq!(client.argv, ["ab", "-n", "9", "http://{host}:{port}/a b"]);
+        assert_eq!((client.port, client.ready), (80, Ready::Connects));
+        assert_eq!(client.ready_ns, 30_000_000_000);
+        assert_eq!(flags(&[]).unwrap().client().unwrap(), None);
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_an_example() {
+        for (words, part) in [
+            (&["--client", "ab {host} {port}"][..], "which port"),
+            (
+                &["--client", "ab {host} {port}", "--port", "0"],
+                "which port",
+            ),
+            (&["--client", "", "--port", "80"], "no command"),
+            (&["--client", "ab 'x", "--port", "80"], "no command"),
+            (&["--client", "ab localhost", "--port", "80"], "same server"),
+            (&["--client", "ab {host}", "--port", "80"], "same server"),
+        ] {
+            let failed = flags(words).unwrap().client().unwrap_err();
+            assert!(failed.message.contains(part), "{failed}");
+            assert!(failed.hint.unwrap().contains("--client"));
+        }
+        for words in [&["--port", "80"][..], &["--client", "x", "--inside", "y"]] {
+            assert!(flags(words).is_err(), "{words:?}");
+        }
+        assert!(flags(&["--ready", "/"]).unwrap().client().is_err());
+        assert!(metric("cpu", false).is_err() && metric("cpu", true).is_err());
+    }
+
+    #[test]
+    fn url_is_a_path_a_port_and_a_name_and_no_address() {
+        for (url, host, port, path) in [
+            ("http://:8080/a?b=c", "localhost", 8080, "/a?b=c"),
+            ("http://shop.test", "shop.test", 80, "/"),
+            ("http://[::1]:81/", "[::1]", 81, "/"),
+        ] {
+            let (host, path) = (host.to_owned(), path.to_owned());
+            assert_eq!(target(url).unwrap(), Target { host, port, path });
+        }
+        for (url, part) in [
+            ("https://:443/", "TLS"),
+            ("localhost:80", "no http://"),
+            ("http://:0/", "port"),
+            ("http://:many/", "port"),
+            ("http://me:secret@x:80/", "password"),
+        ] {
+            let failed = target(url).unwrap_err();
+            assert!(failed.message.contains(part), "{failed}");
+            assert!(!failed.message.contains("secret") && failed.hint.is_some());
+        }
+    }
+
+    #[test]
+    fn url_with_options_is_one_request() {
+        let words = [
+            "--url",
+            "http://:8080/x",
+            "--method",
+            "POST",
+            "--data",
+            "a=b",
+            "--header",
+            "Accept: text/html",
+        ];
+        let client = flags(&words).unwrap().client().unwrap().unwrap();
+        let http = client.http.unwrap();
+        assert_eq!(
+            (http.method.as_str(), &http.body.0[..]),
+            ("POST", &b"a=b"[..])
+        );
+        assert_eq!(
+            http.headers,
+            [("Accept".to_owned(), "text/html".to_owned())]
+        );
+        assert_eq!((client.port, client.ready), (8080, Ready::Connects));
+        for more in [
+            ["--header", "none"],
+            ["--header", "Host: x"],
+            ["--rate", "0"],
+            ["--method", "A B"],
+            ["--data", "@/no/such/file"],
+        ] {
+            let words = ["--url", "http://:8080/x"].into_iter().chain(more);
+            let failed = flags(&words.collect::<Vec<_>>())
+                .unwrap()
+                .client()
+                .unwrap_err();
+            assert!(failed.hint.is_some() || more[0] == "--data", "{failed}");
+        }
+        for words in [
+            &["--rate", "5"][..],
+            &["--url", "http://:1/", "--client", "x"],
+            &["--url", "http://:1/", "--connections", "0"],
+            &["--url", "http://:1/", "--expect", "700"],
+        ] {
+            assert!(flags(words).is_err(), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn ready_takes_paths_and_urls_of_which_the_address_is_the_arms() {
+        let of = |text: &str| ready(text).map_err(|failed| failed.message);
+        let answers = |path: &str, host: &str| Ready::Answers {
+            path: path.to_owned(),
+            host: host.to_owned(),
+            status: None,
+        };
+        assert_eq!(of("/health").unwrap(), answers("/health", "localhost"));
+        assert_eq!(
+            of("http://:8080/a?b").unwrap(),
+            answers("/a?b", "localhost")
+        );
+        assert_eq!(of("http://shop.test:1").unwrap(), answers("/", "shop.test"));
+        for text in ["8080", "https://x/", "/a b", "/a\r\nX: y", ""] {
+            assert!(of(text).is_err(), "{text}");
+        }
+    }
+}

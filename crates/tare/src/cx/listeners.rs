@@ -1,0 +1,125 @@
+//! The processes of this machine that listen at an address, and to keep them on one processor for a while.
+//!
+//! A container engine's proxy of a published port is one. It is found by its listening socket, whatever its name is.
+//! Limit: other users' processes are seen and bound by root only.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use super::files;
+
+/// Processes that were bound to a processor, until this is dropped.
+#[derive(Debug, Default)]
+pub struct Bound(Vec<(Pid, CpuSet)>);
+
+impl Bound {
+    /// Binds all threads of those that listen at these addresses; those that may not be bound stay as they are.
+    pub fn to(cpu: u32, addresses: &[SocketAddr]) -> Self {
+        let mut bound = Self::default();
+        let cpu = usize::try_from(cpu).unwrap_or(usize::MAX);
+        if cpu >= CpuSet::MAX_CPU {
+            return bound;
+        }
+        let mut only = CpuSet::new();
+        only.set(cpu);
+        for pid in listening(addresses) {
+            for task in numbers_in(Path::new(&format!("/proc/{pid}/task"))) {
+                let Some(task) = i32::try_from(task).ok().and_then(Pid::from_raw) else {
+                    continue;
+                };
+                if let Ok(before) = sched_getaffinity(Some(task))
+                    && sched_setaffinity(Some(task), &only).is_ok()
+                {
+                    bound.0.push((task, before));
+                }
+            }
+        }
+        bound
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        for (task, before) in &self.0 {
+            // One that has ended needs nothing.
+            let _ = sched_setaffinity(Some(*task), before);
+        }
+    }
+}
+
+/// The processes that listen at one of these addresses, in this network namespace.
+fn listening(addresses: &[SocketAddr]) -> Vec<u32> {
+    let table = |name: &str| files::read_text(Path::new(name)).unwrap_or_default();
+    let tables = [table("/proc/net/tcp"), table("/proc/net/tcp6")];
+    let links: Vec<String> = tables
+        .iter()
+        .flat_map(|table| sockets(table, addresses))
+        .map(|inode| format!("socket:[{inode}]"))
+        .collect();
+    let mut pids = numbers_in(Path::new("/proc"));
+    pids.retain(|pid| {
+        let folder = format!("/proc/{pid}/fd");
+        let mut open = numbers_in(Path::new(&folder)).into_iter();
+        !links.is_empty()
+            && open.any(|fd| {
+                let link = std::fs::read_link(format!("{folder}/{fd}"));
+                link.is_ok_and(|link| links.iter().any(|it| link.as_os_str() == it.as_str()))
+            })
+    });
+    pids
+}
+
+/// The entries of a folder that are numbers.
+fn numbers_in(folder: &Path) -> Vec<u32> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter_map(|name| name.parse().ok()).collect()
+}
+
+/// The inodes of sockets of `/proc/net/tcp` that listen at one of these addresses, or at every address on its port.
+fn sockets<'t>(table: &'t str, addresses: &[SocketAddr]) -> Vec<&'t str> {
+    let row = |line: &'t str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (address, port) = words.get(1)?.split_once(':')?;
+        let port = u16::from_str_radix(port, 16).ok()?;
+        let is_wanted = |wanted: &SocketAddr| {
+            wanted.port() == port
+                && (address.bytes().all(|digit| digit == b'0') || address == digits(wanted.ip()))
+        };
+        let is_listening = *words.get(3)? == "0A" && addresses.iter().any(is_wanted);
+        words.get(9).copied().filter(|_| is_listening)
+    };
+    table.lines().filter_map(row).collect()
+}
+
+/// An address as the kernel prints it: words of four bytes in the machine's order.
+fn digits(address: IpAddr) -> String {
+    let bytes = match address {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    };
+    let words = bytes.chunks_exact(4);
+    let number = |word: &[u8]| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]);
+    words.map(|word| format!("{:08X}", number(word))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn listener_is_found_by_its_address() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        assert!(listening(&[address]).contains(&std::process::id()));
+        let other = SocketAddr::from(([127, 0, 0, 2], address.port()));
+        assert!(!listening(&[other]).contains(&std::process::id()));
+        drop(listener);
+        assert!(!listening(&[address]).contains(&std::process::id()));
+    }
+}

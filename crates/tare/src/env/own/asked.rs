@@ -1,0 +1,162 @@
+//! A command in an image, with settings of an environment, as the line for the engine's client that means the same.
+//!
+//! An image's variables are differences that no setting names: only the search through a container's differences finds
+//! them. Settings that the client has no flag for make no line.
+//! This file is no driver; drivers use it.
+
+use tare_model::{Params, Value};
+
+use super::WHICH;
+
+/// A command as it is carried into an image.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Asked {
+    /// The command.
+    pub argv: Vec<String>,
+    /// What is shown inside, `path:path[:ro]`.
+    pub binds: Vec<String>,
+    /// Where it is started.
+    pub directory: Option<String>,
+    /// Variables that are asked for, as `-e` takes them.
+    pub variables: Vec<String>,
+    /// Whether the host has such a program too.
+    pub is_on_host: bool,
+}
+
+/// Settings with the flags that mean the same.
+const FLAGS: [(&str, &str); 17] = [
+    ("cpus", "--cpus"),
+    ("cpuset", "--cpuset-cpus"),
+    ("memory", "--memory"),
+    ("shm", "--shm-size"),
+    ("ulimits", "--ulimit"),
+    ("cap_add", "--cap-add"),
+    ("cap_drop", "--cap-drop"),
+    ("privileged", "--privileged"),
+    ("init", "--init"),
+    ("runtime", "--runtime"),
+    ("platform", "--platform"),
+    ("binds", "--volume"),
+    ("tmpfs", "--tmpfs"),
+    ("log_driver", "--log-driver"),
+    ("user", "--user"),
+    ("network", "--network"),
+    ("no_new_privileges", "--security-opt"),
+];
+
+/// The words for a setting; `None` where there is no flag for it.
+fn flags(name: &str, settings: &Params) -> Option<Vec<String>> {
+    let value = settings.value(name)?;
+    let option = |name: &str| Some(vec!["--security-opt".to_owned(), format!("{name}={value}")]);
+    match (name, value.to_string().as_str()) {
+        ("seccomp" | "apparmor", "default") => return Some(Vec::new()),
+        ("seccomp" | "apparmor", _) => return option(name),
+        // A published port is reached from outside, which is another question.
+        ("network", "published") => return None,
+        _ => {}
+    }
+    let (_, flag) = FLAGS.iter().find(|(known, _)| *known == name)?;
+    Some(match value {
+        Value::Bool(false) => Vec::new(),
+        Value::Bool(true) if name == "no_new_privileges" => {
+            vec![(*flag).to_owned(), "no-new-privileges".to_owned()]
+        }
+        Value::Bool(true) => vec![(*flag).to_owned()],
+        _ => {
+            let words = settings.words(name).into_iter();
+            words.flat_map(|word| [(*flag).to_owned(), word]).collect()
+        }
+    })
+}
+
+impl Asked {
+    /// The line, where the image brings variables that may matter or the host has no such program; `image_env` are the
+    /// image's variables.
+    pub(in crate::env) fn line(
+        &self,
+        client: &str,
+        settings: &Params,
+        image_env: &[String],
+    ) -> Option<Vec<String>> {
+        let image = settings.text("image")?.to_owned();
+        let matters = |text: &String| {
+            let name = text.split('=').next().unwrap_or_default();
+            super::variable(name, Some(String::new()), client, &self.argv).is_some()
+        };
+        if self.is_on_host && !image_env.iter().any(matters) {
+            return None;
+        }
+        let mut line = [client, "run", "--rm", "--entrypoint", ""]
+            .map(str::to_owned)
+            .to_vec();
+        let names = settings.0.keys().map(String::as_str);
+        for name in names.filter(|name| *name != "image" && !WHICH.contains(name)) {
+            line.extend(flags(name, settings)?);
+        }
+        for (flag, words) in [("--volume", &self.binds), ("--env", &self.variables)] {
+            line.extend(
+                words
+                    .iter()
+                    .flat_map(|word| [flag.to_owned(), word.clone()]),
+            );
+        }
+        let directory = self.directory.iter().filter(|it| *it != "/");
+        line.extend(directory.flat_map(|it| ["--workdir".to_owned(), it.clone()]));
+        line.push(image);
+        line.extend(self.argv.iter().cloned());
+        Some(line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(settings: &Params, image_env: &[&str], is_on_host: bool) -> Option<String> {
+        let asked = Asked {
+            argv: vec!["work".to_owned(), "-n".to_owned()],
+            binds: vec!["/w:/w".to_owned()],
+            directory: Some("/w".to_owned()),
+            variables: vec!["A=1".to_owned()],
+            is_on_host,
+        };
+        let image_env: Vec<String> = image_env.iter().map(|it| (*it).to_owned()).collect();
+        let words = asked.line("docker", settings, &image_env)?;
+        Some(words.join(" "))
+    }
+
+    #[test]
+    fn settings_become_the_flags_of_the_client() {
+        let settings = Params::new()
+            .with("image", "app")
+            .with("context", "here")
+            .with("cpus", 0.5)
+            .with("init", true)
+            .with("privileged", false)
+            .with("no_new_privileges", true)
+            .with("seccomp", "unconfined")
+            .with("ulimits", "nofile=10:20,core=0");
+        let expected = "docker run --rm --entrypoint  --cpus 0.5 --init --security-opt no-new-privileges \
+                        --security-opt seccomp=unconfined --ulimit nofile=10:20 --ulimit core=0 --volume /w:/w \
+                        --env A=1 --workdir /w app work -n";
+        assert_eq!(
+            line(&settings, &["LD_PRELOAD=/x"], true).as_deref(),
+            Some(expected)
+        );
+        // What has no flag makes no line.
+        let served = settings.with("storage", "served");
+        assert_eq!(line(&served, &["LD_PRELOAD=/x"], true), None);
+    }
+
+    #[test]
+    fn only_an_image_that_brings_something_is_taken_as_a_line() {
+        let settings = Params::new().with("image", "app");
+        assert_eq!(
+            line(&settings, &["PATH=/bin", "PYTHON_VERSION=3"], true),
+            None
+        );
+        assert!(line(&settings, &["PATH=/bin"], false).is_some());
+        assert!(line(&settings, &["GLIBC_TUNABLES=x"], true).is_some());
+        assert_eq!(line(&Params::new(), &["GLIBC_TUNABLES=x"], true), None);
+    }
+}

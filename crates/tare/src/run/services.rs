@@ -1,0 +1,254 @@
+//! Servers in arms, asked by this process.
+//!
+//! The servers of a block are started as those of any pair are; then requests go to one of them at a time, from a thread
+//! that is bound to the block's processor, where the servers are as well. One server alone is asked in whole trials.
+
+use std::net::{IpAddr, SocketAddr};
+
+use tare_model::probe_report::Series;
+use tare_model::together::ended_with_another;
+use tare_model::{
+    Failure, Outcome, ProbeCall, ProbeReport, RawOutput, Recipe, Sliced, Unit, whole_count,
+};
+
+use super::exchange::{Cancelled, Dispatcher};
+use super::group::{Group, State};
+use super::turn_state::Cycle;
+use crate::cx::listeners::Bound;
+use crate::cx::{Context, processor};
+use crate::service::asked::{Asked, CLIENT};
+use crate::service::client::{Address, Client, Expect, Load, Server, own_cost_ns};
+use crate::service::turns::{self, Measured};
+use crate::workload::sanity::{NOT_STEADY, OTHER_ANSWERS, RECONNECTS};
+use crate::workload::service::{PERCENTILES, RATE, READY, TYPICAL};
+
+/// Length of a slice: longer ones are no more precise.
+const SLICE_NS: u64 = 3_000_000;
+/// Warm-up takes at most this part of the time of measuring, and may always take so long.
+const WARM_UP_PART: u64 = 4;
+const LEAST_WARM_UP_NS: u64 = 100_000_000;
+
+/// Whether the client of a recipe is this process.
+pub(super) fn is_service(recipe: &Recipe) -> bool {
+    matches!(recipe, Recipe::Pair { client, .. } if client.name == CLIENT)
+}
+
+/// Whether its requests go to one server after the other: a rate is a load that is to be sustained.
+pub(super) fn is_interleaved(recipe: &Recipe) -> bool {
+    match recipe {
+        Recipe::Pair { client, .. } => {
+            Asked::from_params(&client.args).is_ok_and(|asked| asked.rate.is_none())
+        }
+        _ => false,
+    }
+}
+
+/// What a request costs the client itself, as a sentence.
+pub(super) fn own_cost(cx: &Context<'_>) -> Option<String> {
+    let us = own_cost_ns(cx.clock).ok()? as f64 / 1e3;
+    Some(format!(
+        "of the latency of a request {us:.1} µs are the client's own, in every arm alike"
+    ))
+}
+
+/// Asks the servers of these places in turn.
+pub(super) fn ask(
+    group: &mut Group<'_, '_, '_>,
+    cycle: &Cycle,
+    sent_ns: &[u64],
+    calls: &[(usize, ProbeCall)],
+) -> Result<(), Cancelled> {
+    let places: Vec<usize> = calls.iter().map(|(place, _)| *place).collect();
+    let at = |place: usize| places.iter().position(|one| *one == place);
+    let rows = cycle.rows.iter();
+    let rows = rows.map(|row| {
+        row.iter()
+            .filter_map(|place| at(*place as usize))
+            .map(whole_count)
+    });
+    let rows: Vec<Vec<u32>> = rows.map(Iterator::collect).collect();
+    let outcomes = match at(cycle.baseline) {
+        Some(baseline) => {
+            let way = Way {
+                rows,
+                baseline,
+                slice_ns: SLICE_NS,
+                target_ns: cycle.target_ns,
+                cpu: cycle.cpu,
+            };
+            let calls: Vec<&ProbeCall> = calls.iter().map(|(_, call)| call).collect();
+            let starts_ns = places.iter().map(|place| sent_ns[*place]).collect();
+            measure(&group.dispatcher.cx, &calls, starts_ns, way)?
+        }
+        None => vec![Outcome::Failed(ended_with_another()); places.len()],
+    };
+    let at_ns = group.now_ns();
+    for (place, outcome) in places.into_iter().zip(outcomes) {
+        group.members[place].state = State::Ended { outcome, at_ns };
+    }
+    Ok(())
+}
+
+impl Dispatcher<'_> {
+    /// Asks one server for a whole trial; it was told to start at `start_ns`.
+    pub(super) fn ask_alone(&self, call: &ProbeCall, start_ns: u64) -> Result<Outcome, Cancelled> {
+        let is_sustained = Asked::from_params(&call.args).is_ok_and(|asked| asked.rate.is_some());
+        let way = Way {
+            rows: vec![vec![0]],
+            baseline: 0,
+            slice_ns: if is_sustained {
+                self.target_ns
+            } else {
+                SLICE_NS
+            },
+            target_ns: self.target_ns,
+            cpu: None,
+        };
+        let mut outcomes = measure(&self.cx, &[call], vec![start_ns], way)?;
+        Ok(outcomes.remove(0))
+    }
+}
+
+/// How servers are asked.
+struct Way {
+    rows: Vec<Vec<u32>>,
+    baseline: usize,
+    slice_ns: u64,
+    target_ns: u64,
+    cpu: Option<u32>,
+}
+
+/// Asks these servers, which were told to start at these times.
+fn measure(
+    cx: &Context<'_>,
+    calls: &[&ProbeCall],
+    starts_ns: Vec<u64>,
+    way: Way,
+) -> Result<Vec<Outcome>, Cancelled> {
+    let all = |why: String| Ok(vec![Outcome::Failed(Failure::Probe(why)); calls.len()]);
+    let asked = match calls.first().map(|call| Asked::from_params(&call.args)) {
+        Some(Ok(asked)) => asked,
+        Some(Err(wrong)) => return all(format!("`{}`: {}", wrong.param, wrong.problem)),
+        None => return Ok(Vec::new()),
+    };
+    let Some(servers) = calls
+        .iter()
+        .map(|call| server(call))
+        .collect::<Option<Vec<Server>>>()
+    else {
+        return all("the server has no address".to_owned());
+    };
+    let listening: Vec<SocketAddr> = servers
+        .iter()
+        .filter_map(|server| match server.address {
+            Address::Tcp(address) => Some(address).filter(|address| address.ip().is_loopback()),
+            Address::Unix(_) => None,
+        })
+        .collect();
+    let load = Load {
+        connections: asked.connections,
+        rate: asked.rate,
+        keep_alive: asked.keep_alive,
+    };
+    let expect = asked.expect.map_or(Expect::Good, Expect::Status);
+    let (cpu, slice_ns) = (way.cpu, way.slice_ns);
+    let has_turns = calls.len() > 1;
+    let block = turns::Block {
+        rows: way.rows,
+        baseline: way.baseline,
+        slice_ns,
+        target_ns: way.target_ns,
+        starts_ns,
+        ready_ns: asked.ready_ns,
+        warm_up_ns: (way.target_ns / WARM_UP_PART).max(LEAST_WARM_UP_NS),
+    };
+    let mut client = Client::new(cx.clock, cx.cancel, servers, asked.mix, load, expect);
+    // Proxies on the way; the servers are bound as they start.
+    let begun_ns = cx.clock.now_ns();
+    let measured = std::thread::scope(|scope| {
+        let on_its_own = std::thread::Builder::new().spawn_scoped(scope, || {
+            let _stay = cpu.and_then(processor::Stay::on);
+            let _others = cpu.map(|cpu| Bound::to(cpu, &listening));
+            turns::measure(&mut client, &block)
+        });
+        on_its_own.map(|thread| thread.join())
+    });
+    let elapsed_ns = cx.clock.now_ns().saturating_sub(begun_ns);
+    let outcomes = match measured {
+        Ok(Ok(outcomes)) => outcomes.map_err(|turns::Cancelled| Cancelled)?,
+        Ok(Err(_)) => return all("the client failed".to_owned()),
+        Err(error) => return all(format!("no thread for the client: {error}")),
+    };
+    let sliced = has_turns.then_some(Sliced {
+        slice_ns,
+        by_page: false,
+        cpu,
+    });
+    let outcome = |one: Result<Measured, String>| match one {
+        Ok(measured) if measured.typical_ns.is_empty() => Outcome::Failed(ended_with_another()),
+        Ok(measured) => Outcome::Completed(report(&measured, sliced.clone(), elapsed_ns)),
+        Err(why) => Outcome::Failed(Failure::Probe(why)),
+    };
+    Ok(outcomes.into_iter().map(outcome).collect())
+}
+
+/// The server to which a call goes.
+fn server(call: &ProbeCall) -> Option<Server> {
+    let address: IpAddr = call.args.text("address")?.parse().ok()?;
+    let port = call
+        .args
+        .int("port")
+        .and_then(|port| u16::try_from(port).ok())?;
+    Some(Server {
+        label: "the server".to_owned(),
+        address: Address::Tcp((address, port).into()),
+        host: None,
+    })
+}
+
+/// What one server answered, as a trial's raw output.
+fn report(measured: &Measured, sliced: Option<Sliced>, elapsed_ns: u64) -> RawOutput {
+    let series = |metric: &str, unit, values| Series {
+        metric: metric.to_owned(),
+        unit,
+        values,
+        batch: 1,
+        linearity: None,
+        notes: Vec::new(),
+    };
+    let mut typical = series(TYPICAL, Unit::Nanosecond, measured.typical_ns.clone());
+    typical.batch = (measured.latencies_ns.len() / measured.typical_ns.len().max(1)).max(1) as u64;
+    if !measured.is_steady {
+        let note = format!("{NOT_STEADY}: its latency still changed when the warm-up was over");
+        typical.notes.push(note);
+    }
+    if measured.has_other_contents {
+        let note = format!(
+            "{OTHER_ANSWERS}: its answer is as long as the baseline's, with other contents"
+        );
+        typical.notes.push(note);
+    }
+    if measured.reopened > 0 {
+        let (reopened, requests) = (measured.reopened, measured.requests);
+        let note = format!(
+            "{RECONNECTS}: it closed a connection before {reopened} of {requests} requests"
+        );
+        typical.notes.push(note);
+    }
+    let mut report = ProbeReport::empty(CLIENT, 1);
+    report.series = vec![
+        typical,
+        series(RATE, Unit::OperationPerSecond, measured.rate.clone()),
+        series(READY, Unit::Nanosecond, vec![measured.ready_ns as f64]),
+    ];
+    let percentile = |(metric, share)| {
+        let value = measured.percentile_ns(share)?;
+        Some(series(metric, Unit::Nanosecond, vec![value]))
+    };
+    let percentiles = PERCENTILES.into_iter().filter_map(percentile);
+    report.series.extend(percentiles);
+    report.elapsed_ns = elapsed_ns;
+    report.timed_ns = Some(measured.latencies_ns.iter().sum());
+    report.sliced = sliced;
+    RawOutput::of_probe(serde_json::to_vec(&report).expect("finite numbers are always JSON"))
+}

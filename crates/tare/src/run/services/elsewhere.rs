@@ -1,0 +1,53 @@
+//! Where servers cannot be asked: the client waits on this system in no way that it knows.
+
+use tare_model::{Outcome, ProbeCall, Reason, Recipe};
+
+use super::exchange::{Cancelled, Dispatcher};
+use super::group::{Group, State};
+use super::turn_state::Cycle;
+use crate::cx::Context;
+use crate::service::asked::CLIENT;
+
+pub(super) fn is_service(recipe: &Recipe) -> bool {
+    matches!(recipe, Recipe::Pair { client, .. } if client.name == CLIENT)
+}
+
+/// Never: they are refused as whole trials.
+pub(super) fn is_interleaved(_recipe: &Recipe) -> bool {
+    false
+}
+
+pub(super) fn own_cost(_cx: &Context<'_>) -> Option<String> {
+    None
+}
+
+fn unsupported() -> Outcome {
+    Outcome::Unavailable(Reason::Unsupported(
+        "servers are asked from Linux only".to_owned(),
+    ))
+}
+
+pub(super) fn ask(
+    group: &mut Group<'_, '_, '_>,
+    _cycle: &Cycle,
+    _sent_ns: &[u64],
+    calls: &[(usize, ProbeCall)],
+) -> Result<(), Cancelled> {
+    let at_ns = group.now_ns();
+    for (place, _) in calls {
+        let outcome = unsupported();
+        group.members[*place].state = State::Ended { outcome, at_ns };
+    }
+    Ok(())
+}
+
+impl Dispatcher<'_> {
+    #[allow(clippy::unnecessary_wraps, reason = "as on the other system")]
+    pub(super) fn ask_alone(
+        &self,
+        _call: &ProbeCall,
+        _start_ns: u64,
+    ) -> Result<Outcome, Cancelled> {
+        Ok(unsupported())
+    }
+}

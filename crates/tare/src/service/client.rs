@@ -1,0 +1,485 @@
+//! An HTTP/1.1 client that times requests to several servers, one server at a time.
+//!
+//! One connection in a closed loop blocks in `read`: two system calls a request. Several connections, or a rate, go
+//! over epoll. With a rate the latency counts from when the request was to be sent, so that a server that stalls is
+//! not asked less. A request that needs a new connection includes connecting. Connections stay open between slices.
+//! Limit: connecting blocks, so that a full accept queue delays the other connections of the same server as well.
+
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use tare_model::whole_part;
+
+use super::http::{AnswerReader, Answered, Request};
+pub use super::load::{Address, Answer, Expect, How, Limits, Load, Server, Slice, Trouble};
+use super::load::{LOOK, Stream};
+use super::mix::Mix;
+use crate::cx::{Cancel, Clock};
+
+/// The end of a wait for the next time of sending is spun through: timers fire late.
+const SPIN_NS: u64 = 80_000;
+const BUFFER_BYTES: usize = 64 << 10;
+const EVENTS: usize = 64;
+
+/// A connection, and the request on it.
+#[derive(Debug, Default)]
+struct Line {
+    stream: Option<Stream>,
+    /// Whether the connection has answered before.
+    is_used: bool,
+    reader: Option<AnswerReader>,
+    /// Of the mix.
+    request: usize,
+    /// Bytes of the request that are sent.
+    n_sent: usize,
+    from_ns: u64,
+    sent_ns: u64,
+    /// Answers in this slice.
+    n_answers: u64,
+}
+
+struct Peer {
+    server: Server,
+    /// As they are sent.
+    requests: Vec<Vec<u8>>,
+    lines: Vec<Line>,
+    /// Where connections are watched, if not one alone blocks.
+    watch: Option<OwnedFd>,
+    /// The next request of the mix.
+    next: usize,
+}
+
+/// Asks servers.
+pub struct Client<'c> {
+    clock: &'c dyn Clock,
+    cancel: &'c Cancel,
+    mix: Mix,
+    load: Load,
+    limits: Limits,
+    expect: Expect,
+    peers: Vec<Peer>,
+    buffer: Vec<u8>,
+}
+
+impl<'c> Client<'c> {
+    /// A client of these servers; no connection is opened before it is needed.
+    pub fn new(
+        clock: &'c dyn Clock,
+        cancel: &'c Cancel,
+        servers: Vec<Server>,
+        mix: Mix,
+        load: Load,
+        expect: Expect,
+    ) -> Self {
+        let peer = |server: Server| {
+            let host = server
+                .host
+                .clone()
+                .unwrap_or_else(|| match &server.address {
+                    Address::Tcp(address) => address.to_string(),
+                    Address::Unix(_) => "localhost".to_owned(),
+                });
+            let requests = mix.requests().iter();
+            Peer {
+                requests: requests
+                    .map(|request| request.to_bytes(&host, load.keep_alive))
+                    .collect(),
+                lines: (0..load.connections.max(1))
+                    .map(|_| Line::default())
+                    .collect(),
+                watch: None,
+                next: 0,
+                server,
+            }
+        };
+        Self {
+            peers: servers.into_iter().map(peer).collect(),
+            clock,
+            cancel,
+            mix,
+            load,
+            limits: Limits::default(),
+            expect,
+            buffer: vec![0; BUFFER_BYTES],
+        }
+    }
+
+    /// The same with other limits.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// How many servers there are.
+    pub fn servers(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// The clock by which it measures.
+    pub fn clock(&self) -> &'c dyn Clock {
+        self.clock
+    }
+
+    /// Closes all connections to a server, and begins its mix anew.
+    pub fn forget(&mut self, server: usize) {
+        self.peers[server].next = 0;
+        for line in &mut self.peers[server].lines {
+            line.stream = None;
+            line.reader = None;
+        }
+    }
+
+    /// Sends requests to one server.
+    ///
+    /// # Errors
+    /// The first request that got no answer; its connection and those of the same server are closed.
+    pub fn slice(&mut self, server: usize, how: How) -> Result<Slice, Trouble> {
+        for line in &mut self.peers[server].lines {
+            line.n_answers = 0;
+        }
+        let slice = if self.is_alone() {
+            self.one_by_one(server, how)
+        } else {
+            self.at_once(server, how)
+        };
+        if slice.is_err() {
+            self.forget(server);
+        }
+        slice
+    }
+
+    fn is_alone(&self) -> bool {
+        self.load.connections <= 1 && self.load.rate.is_none()
+    }
+
+    fn one_by_one(&mut self, server: usize, how: How) -> Result<Slice, Trouble> {
+        let mut slice = Slice::default();
+        let begun_ns = self.clock.now_ns();
+        let (mut now_ns, mut counted_from_ns) = (begun_ns, begun_ns);
+        loop {
+            self.begin(server, 0, now_ns, &mut slice)?;
+            while !self.advance(server, 0, &mut slice)? {}
+            now_ns = self.clock.now_ns();
+            if slice.answers.len() == 1 {
+                counted_from_ns = now_ns;
+            }
+            let is_over = match how {
+                How::For(ns) => now_ns.saturating_sub(begun_ns) >= ns,
+                How::Count(count) => slice.answers.len() as u64 >= count,
+            };
+            if is_over {
+                slice.counted_ns = now_ns.saturating_sub(counted_from_ns);
+                return Ok(slice);
+            }
+        }
+    }
+
+    fn at_once(&mut self, server: usize, how: How) -> Result<Slice, Trouble> {
+        let mut slice = Slice::default();
+        let watch = &mut self.peers[server].watch;
+        if watch.is_none() {
+            *watch = Some(epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?);
+        }
+        let n_lines = self.peers[server].lines.len();
+        let mut idle: Vec<usize> = (0..n_lines).rev().collect();
+        let rate = self.load.rate;
+        let begun_ns = self.clock.now_ns();
+        let due_ns = |n: u64| begun_ns + rate.map_or(0, |rate| whole_part(n as f64 / rate * 1e9));
+        let is_over = |n: u64, now_ns: u64| match how {
+            How::Count(count) => n >= count,
+            How::For(ns) => {
+                n > 0 && rate.map_or(now_ns, |_| due_ns(n)) >= begun_ns.saturating_add(ns)
+            }
+        };
+        let (mut n_begun, mut counted_from_ns) = (0, None);
+        loop {
+            let mut now_ns = self.clock.now_ns();
+            while !is_over(n_begun, now_ns)
+                && due_ns(n_begun) <= now_ns
+                && let Some(at) = idle.pop()
+            {
+                let from_ns = rate.map_or(now_ns, |_| due_ns(n_begun));
+                if rate.is_some() || self.peers[server].lines[at].n_answers > 0 {
+                    counted_from_ns.get_or_insert(from_ns);
+                }
+                self.begin(server, at, from_ns, &mut slice)?;
+                n_begun += 1;
+                now_ns = self.clock.now_ns();
+            }
+            let is_ending = is_over(n_begun, now_ns);
+            if is_ending && idle.len() == n_lines {
+                slice.counted_ns = now_ns.saturating_sub(counted_from_ns.unwrap_or(begun_ns));
+                return Ok(slice);
+            }
+            let next_ns = (!is_ending && !idle.is_empty()).then(|| due_ns(n_begun));
+            for at in self.wait(server, next_ns, now_ns)? {
+                let line = &mut self.peers[server].lines[at];
+                if line.reader.is_none() {
+                    // The server has closed an idle connection.
+                    line.stream = None;
+                } else if self.advance(server, at, &mut slice)? {
+                    idle.push(at);
+                }
+            }
+            self.check_limits(server)?;
+        }
+    }
+
+    /// The connections on which something has arrived, at the latest when the next request is due.
+    fn wait(&self, server: usize, next_ns: Option<u64>, now_ns: u64) -> io::Result<Vec<usize>> {
+        let Some(watch) = &self.peers[server].watch else {
+            return Ok(Vec::new());
+        };
+        let until_ns = |next_ns: u64| next_ns.saturating_sub(now_ns).saturating_sub(SPIN_NS);
+        let mut events = Vec::with_capacity(EVENTS);
+        let wait = next_ns.map_or(LOOK, |next_ns| Duration::from_nanos(until_ns(next_ns)));
+        let wait = Timespec::try_from(wait.min(LOOK)).map_err(io::Error::other)?;
+        match epoll::wait(
+            watch,
+            rustix::buffer::spare_capacity(&mut events),
+            Some(&wait),
+        ) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let place = |event: &epoll::Event| usize::try_from(event.data.u64()).unwrap_or_default();
+        Ok(events.iter().map(place).collect())
+    }
+
+    /// Puts the next request on a connection.
+    fn begin(
+        &mut self,
+        server: usize,
+        at: usize,
+        from_ns: u64,
+        slice: &mut Slice,
+    ) -> Result<(), Trouble> {
+        let peer = &mut self.peers[server];
+        let line = &mut peer.lines[at];
+        line.request = peer.next;
+        peer.next = (peer.next + 1) % peer.requests.len();
+        (line.from_ns, line.sent_ns, line.n_sent) = (from_ns, self.clock.now_ns(), 0);
+        let is_head = self.mix.requests()[line.request].method == "HEAD";
+        line.reader = Some(AnswerReader::new(is_head, slice.answers.is_empty()));
+        self.send(server, at, slice)
+    }
+
+    /// Sends what is left of a request, over a new connection where there is none.
+    fn send(&mut self, server: usize, at: usize, slice: &mut Slice) -> Result<(), Trouble> {
+        loop {
+            let is_blocking = self.is_alone();
+            let peer = &mut self.peers[server];
+            let line = &mut peer.lines[at];
+            let stream = match &mut line.stream {
+                Some(stream) => stream,
+                none => {
+                    line.is_used = false;
+                    let opened =
+                        Stream::open(&peer.server.address, self.limits.time_ns, is_blocking);
+                    let stream = none.insert(opened.map_err(|error| Trouble::Connect {
+                        label: peer.server.label.clone(),
+                        address: peer.server.address.to_string(),
+                        error,
+                    })?);
+                    if let (false, Some(watch)) = (is_blocking, &peer.watch) {
+                        let data = epoll::EventData::new_u64(at as u64);
+                        let added = epoll::add(watch, &*stream, data, epoll::EventFlags::IN);
+                        added.map_err(io::Error::from)?;
+                    }
+                    stream
+                }
+            };
+            let rest = &peer.requests[line.request][line.n_sent..];
+            if rest.is_empty() {
+                return Ok(());
+            }
+            match stream.write(rest) {
+                Ok(n) => line.n_sent += n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let look = Timespec::try_from(LOOK).ok();
+                    let _ = poll(&mut [PollFd::new(stream, PollFlags::OUT)], look.as_ref());
+                    self.check_limits(server)?;
+                }
+                Err(error) => self.close(server, at, &error.to_string(), slice)?,
+            }
+        }
+    }
+
+    /// Deals with a connection that was closed before it answered. A server may close one that idles at any time: then
+    /// the request is sent once more over a new one, and that is counted.
+    fn close(
+        &mut self,
+        server: usize,
+        at: usize,
+        why: &str,
+        slice: &mut Slice,
+    ) -> Result<(), Trouble> {
+        let peer = &mut self.peers[server];
+        let line = &mut peer.lines[at];
+        let is_untouched = line.reader.as_ref().is_some_and(AnswerReader::is_untouched);
+        line.stream = None;
+        if line.is_used && is_untouched && self.mix.requests()[line.request].is_safe() {
+            line.n_sent = 0;
+            slice.reopened += 1;
+            return Ok(());
+        }
+        Err(Trouble::Closed {
+            label: peer.server.label.clone(),
+            why: why.to_owned(),
+        })
+    }
+
+    /// Reads what has arrived; whether the answer is complete.
+    fn advance(&mut self, server: usize, at: usize, slice: &mut Slice) -> Result<bool, Trouble> {
+        let peer = &mut self.peers[server];
+        let line = &mut peer.lines[at];
+        let (Some(stream), Some(reader)) = (&mut line.stream, &mut line.reader) else {
+            return Ok(false);
+        };
+        let unreadable = |why| Trouble::Unreadable {
+            label: peer.server.label.clone(),
+            why,
+        };
+        let has_ended = match stream.read(&mut self.buffer) {
+            Ok(0) if reader.is_untouched() => {
+                self.close(server, at, "it ended before the first byte", slice)?;
+                self.send(server, at, slice)?;
+                return Ok(false);
+            }
+            Ok(0) => reader.close().map(|()| true).map_err(unreadable)?,
+            Ok(n) => reader.take(&self.buffer[..n]).map_err(unreadable)?,
+            Err(error) => match error.kind() {
+                io::ErrorKind::Interrupted => false,
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => false,
+                _ => {
+                    self.close(server, at, &error.to_string(), slice)?;
+                    self.send(server, at, slice)?;
+                    return Ok(false);
+                }
+            },
+        };
+        if !has_ended {
+            self.check_limits(server)?;
+            return Ok(false);
+        }
+        let now_ns = self.clock.now_ns();
+        let Some(answered) = line.reader.take().map(AnswerReader::finish) else {
+            return Ok(false);
+        };
+        if !(answered.keeps && self.load.keep_alive) {
+            line.stream = None;
+        }
+        line.is_used = true;
+        line.n_answers += 1;
+        slice.answers.push(Answer {
+            latency_ns: now_ns.saturating_sub(line.from_ns),
+            status: answered.status,
+            bytes: answered.bytes,
+            digest: answered.digest,
+            is_counted: self.load.rate.is_some() || line.n_answers > 1,
+        });
+        if !self.expect.holds(answered.status) && slice.unexpected.is_none() {
+            let path = &self.mix.requests()[line.request].path;
+            slice.unexpected = Some(unexpected(&peer.server.label, path, &answered));
+        }
+        Ok(true)
+    }
+
+    /// Whether a request of this server's is over a limit, or the user wants to stop.
+    fn check_limits(&self, server: usize) -> Result<(), Trouble> {
+        if self.cancel.is_requested() {
+            return Err(Trouble::Cancelled);
+        }
+        let now_ns = self.clock.now_ns();
+        let peer = &self.peers[server];
+        for line in &peer.lines {
+            let Some(reader) = &line.reader else {
+                continue;
+            };
+            if reader.body_bytes() > self.limits.body_bytes {
+                return Err(Trouble::TooLong {
+                    label: peer.server.label.clone(),
+                    limit: self.limits.body_bytes,
+                });
+            }
+            if now_ns.saturating_sub(line.sent_ns) > self.limits.time_ns {
+                return Err(Trouble::TimedOut {
+                    label: peer.server.label.clone(),
+                    seconds: self.limits.time_ns as f64 / 1e9,
+                    bytes: reader.body_bytes(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn unexpected(label: &str, path: &str, answered: &Answered) -> String {
+    let path = path.escape_debug();
+    if let Some(location) = answered
+        .location
+        .as_ref()
+        .filter(|_| answered.status / 100 == 3)
+    {
+        return format!(
+            "{label}: {path} is redirected to `{location}` (status {}); hint: ask for that address, or expect {}",
+            answered.status, answered.status
+        );
+    }
+    let begins = String::from_utf8_lossy(&answered.excerpt);
+    let begins = begins.trim().escape_debug();
+    format!(
+        "{label}: {path} is answered with status {}: `{begins}`",
+        answered.status
+    )
+}
+
+/// What a request costs the client itself, nanoseconds: writing, reading and parsing over a socket on which the answer
+/// is there already.
+///
+/// # Errors
+/// The system has no socket for it.
+pub fn own_cost_ns(clock: &dyn Clock) -> io::Result<u64> {
+    const TIMES: usize = 200;
+    let (near, mut far) = UnixStream::pair()?;
+    let cancel = Cancel::new();
+    let server = Server {
+        label: "itself".to_owned(),
+        address: Address::Unix(PathBuf::new()),
+        host: None,
+    };
+    let mix = Mix::one(Request::get("/")).map_err(io::Error::other)?;
+    let mut client = Client::new(
+        clock,
+        &cancel,
+        vec![server],
+        mix,
+        Load::default(),
+        Expect::Good,
+    );
+    client.peers[0].lines[0].stream = Some(Stream::Unix(near));
+    let answer = [
+        b"HTTP/1.1 200 OK\r\nServer: none\r\nContent-Type: text/plain\r\nContent-Length: 1024\r\n\r\n".as_slice(),
+        &[b'x'; 1024],
+    ]
+    .concat();
+    let mut times = Vec::with_capacity(TIMES);
+    let mut asked = [0; 1024];
+    for _ in 0..TIMES {
+        far.write_all(&answer)?;
+        let slice = client.slice(0, How::Count(1)).map_err(io::Error::other)?;
+        times.push(slice.answers[0].latency_ns);
+        far.read(&mut asked)?;
+    }
+    times.sort_unstable();
+    Ok(times[TIMES / 2])
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,408 @@
+//! HTTP/1.1 as bytes: a request is written, an answer is read as it arrives. No socket and no clock.
+//!
+//! Bodies are counted and not kept: an answer may be larger than memory. What is kept of one is its beginning, for
+//! messages. Everything that a server sends is foreign text: it is bounded here, and escaped in every message.
+
+use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hasher as _};
+
+/// The longest head of an answer, bytes.
+pub const HEAD_BYTES: usize = 64 << 10;
+/// How much of a body is kept for messages, bytes.
+const EXCERPT_BYTES: usize = 160;
+/// The longest line that gives the length of a chunk, bytes.
+const CHUNK_LINE_BYTES: usize = 4 << 10;
+const HEADERS: usize = 128;
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// `GET`, `POST` …
+    pub method: String,
+    /// Path and query.
+    pub path: String,
+    /// Further headers. `Host`, `Connection` and `Content-Length` are the client's.
+    pub headers: Vec<(String, String)>,
+    /// The body; empty for none.
+    pub body: Vec<u8>,
+}
+
+impl Request {
+    /// A plain `GET`.
+    pub fn get(path: &str) -> Self {
+        Self {
+            method: "GET".to_owned(),
+            path: path.to_owned(),
+            headers: Vec::new(),
+            body: Vec::new(),
+        }
+    }
+
+    /// Checks what would let one part of the request end and another begin.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self) -> Result<(), String> {
+        let is_token = |text: &str| {
+            let is_ours =
+                |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+            !text.is_empty() && text.bytes().all(is_ours)
+        };
+        if !is_token(&self.method) {
+            return Err(format!("`{}` is no method", self.method.escape_debug()));
+        }
+        if !self.path.starts_with('/') || !self.path.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(format!(
+                "`{}` is no path: it begins with `/` and has no spaces",
+                self.path.escape_debug()
+            ));
+        }
+        for (name, value) in &self.headers {
+            if !is_token(name) || value.bytes().any(|byte| byte < b' ' && byte != b'\t') {
+                return Err(format!("`{}` is no header", name.escape_debug()));
+            }
+            let is_clients = |own: &&&str| name.eq_ignore_ascii_case(own);
+            if let Some(own) = ["Connection", "Content-Length", "Transfer-Encoding", "Host"]
+                .iter()
+                .find(is_clients)
+            {
+                return Err(format!("the header `{own}` is set by the client itself"));
+            }
+        }
+        Ok(())
+    }
+
+    /// As it is sent to `host`.
+    pub fn to_bytes(&self, host: &str, keep_alive: bool) -> Vec<u8> {
+        let connection = if keep_alive { "keep-alive" } else { "close" };
+        let mut head = format!(
+            "{} {} HTTP/1.1\r\nHost: {host}\r\nConnection: {connection}\r\n",
+            self.method, self.path
+        );
+        for (name, value) in &self.headers {
+            let _ = write!(head, "{name}: {value}\r\n");
+        }
+        if !self.body.is_empty() || matches!(self.method.as_str(), "POST" | "PUT" | "PATCH") {
+            let _ = write!(head, "Content-Length: {}\r\n", self.body.len());
+        }
+        head.push_str("\r\n");
+        let mut bytes = head.into_bytes();
+        bytes.extend(&self.body);
+        bytes
+    }
+
+    /// Whether sending it twice is as good as once.
+    pub fn is_safe(&self) -> bool {
+        matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS")
+    }
+}
+
+/// Why an answer cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    /// It begins as TLS does.
+    #[error("the server speaks TLS on this port, not plain HTTP")]
+    Tls,
+    /// It is something else.
+    #[error("the answer is not HTTP/1.1: {0}")]
+    NotHttp(String),
+    /// Its head does not end.
+    #[error("the head of the answer is longer than {HEAD_BYTES} bytes")]
+    LongHead,
+    /// There is more than the answer announced.
+    #[error("the server sent more bytes than its answer announced")]
+    Surplus,
+    /// The connection ended within it.
+    #[error("the connection was closed within the answer, after {0} bytes of its body")]
+    Cut(u64),
+}
+
+/// What is left of an answer that has been read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answered {
+    /// Its status.
+    pub status: u16,
+    /// Length of its body without the framing, bytes.
+    pub bytes: u64,
+    /// Of the body, if it was asked for.
+    pub digest: Option<u64>,
+    /// Whether the connection can be used again.
+    pub keeps: bool,
+    /// Where a redirect leads.
+    pub location: Option<String>,
+    /// The beginning of the body.
+    pub excerpt: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Head,
+    /// So many bytes are missing.
+    Length(u64),
+    /// The line that gives a chunk's length, and so many bytes of a chunk.
+    ChunkLine,
+    Chunk(u64),
+    /// The line end after a chunk: so many bytes of it are missing.
+    ChunkEnd(u8),
+    /// The lines after the last chunk.
+    Trailer,
+    /// Until the connection is closed.
+    Rest,
+    Done,
+}
+
+/// Reads one answer from bytes as they arrive.
+#[derive(Debug)]
+pub struct AnswerReader {
+    part: Part,
+    /// Bytes of a head or a line that has not ended.
+    pending: Vec<u8>,
+    is_head_request: bool,
+    answered: Answered,
+    digest: Option<DefaultHasher>,
+}
+
+impl AnswerReader {
+    /// For the answer to a request; `has_digest` if its body is to be compared.
+    pub fn new(is_head_request: bool, has_digest: bool) -> Self {
+        Self {
+            part: Part::Head,
+            pending: Vec::new(),
+            is_head_request,
+            answered: Answered::default(),
+            digest: has_digest.then(DefaultHasher::new),
+        }
+    }
+
+    /// Whether nothing has arrived.
+    pub fn is_untouched(&self) -> bool {
+        self.part == Part::Head && self.pending.is_empty()
+    }
+
+    /// Bytes of the body so far.
+    pub fn body_bytes(&self) -> u64 {
+        self.answered.bytes
+    }
+
+    /// Takes what has arrived; whether the answer is complete.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn take(&mut self, mut bytes: &[u8]) -> Result<bool, Unreadable> {
+        while !bytes.is_empty() {
+            let used = match self.part {
+                Part::Done => return Err(Unreadable::Surplus),
+                Part::Head => self.take_head(bytes)?,
+                Part::Length(left) => {
+                    let used = self.take_body(bytes, left);
+                    let left = left - used as u64;
+                    self.part = if left == 0 {
+                        Part::Done
+                    } else {
+                        Part::Length(left)
+                    };
+                    used
+                }
+                Part::Chunk(left) => {
+                    let used = self.take_body(bytes, left);
+                    let left = left - used as u64;
+                    self.part = if left == 0 {
+                        Part::ChunkEnd(2)
+                    } else {
+                        Part::Chunk(left)
+                    };
+                    used
+                }
+                Part::ChunkEnd(left) => {
+                    let wanted = if left == 2 { b'\r' } else { b'\n' };
+                    if bytes[0] != wanted {
+                        return Err(not_http("a chunk does not end with its line"));
+                    }
+                    self.part = if left == 2 {
+                        Part::ChunkEnd(1)
+                    } else {
+                        Part::ChunkLine
+                    };
+                    1
+                }
+                Part::ChunkLine => self.take_chunk_line(bytes)?,
+                Part::Trailer => self.take_trailer(bytes)?,
+                Part::Rest => self.take_body(bytes, u64::MAX),
+            };
+            bytes = &bytes[used..];
+        }
+        Ok(self.part == Part::Done)
+    }
+
+    /// The connection was closed.
+    ///
+    /// # Errors
+    /// The answer was not complete.
+    pub fn close(&mut self) -> Result<(), Unreadable> {
+        match self.part {
+            Part::Rest | Part::Done => {
+                self.part = Part::Done;
+                self.answered.keeps = false;
+                Ok(())
+            }
+            _ => Err(Unreadable::Cut(self.answered.bytes)),
+        }
+    }
+
+    /// The answer.
+    pub fn finish(self) -> Answered {
+        Answered {
+            digest: self.digest.map(|digest| digest.finish()),
+            ..self.answered
+        }
+    }
+
+    fn take_body(&mut self, bytes: &[u8], left: u64) -> usize {
+        let used = usize::try_from(left).map_or(bytes.len(), |left| left.min(bytes.len()));
+        let bytes = &bytes[..used];
+        self.answered.bytes += used as u64;
+        let room = EXCERPT_BYTES.saturating_sub(self.answered.excerpt.len());
+        self.answered.excerpt.extend(&bytes[..used.min(room)]);
+        if let Some(digest) = &mut self.digest {
+            digest.write(bytes);
+        }
+        used
+    }
+
+    /// Collects `bytes` up to and with the first line end; how many those are, and whether the line has ended.
+    fn take_line(&mut self, bytes: &[u8]) -> Result<(usize, bool), Unreadable> {
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let used = end.map_or(bytes.len(), |end| end + 1);
+        self.pending.extend(&bytes[..used]);
+        if self.pending.len() > CHUNK_LINE_BYTES {
+            return Err(not_http("a line between chunks does not end"));
+        }
+        Ok((used, end.is_some()))
+    }
+
+    fn take_chunk_line(&mut self, bytes: &[u8]) -> Result<usize, Unreadable> {
+        let (used, has_ended) = self.take_line(bytes)?;
+        if has_ended {
+            let size = match httparse::parse_chunk_size(&self.pending) {
+                Ok(httparse::Status::Complete((_, size))) => size,
+                _ => return Err(not_http("a chunk has no length")),
+            };
+            self.pending.clear();
+            self.part = if size == 0 {
+                Part::Trailer
+            } else {
+                Part::Chunk(size)
+            };
+        }
+        Ok(used)
+    }
+
+    fn take_trailer(&mut self, bytes: &[u8]) -> Result<usize, Unreadable> {
+        let (used, has_ended) = self.take_line(bytes)?;
+        if has_ended {
+            let is_empty = matches!(self.pending.as_slice(), b"\r\n" | b"\n");
+            self.pending.clear();
+            if is_empty {
+                self.part = Part::Done;
+            }
+        }
+        Ok(used)
+    }
+
+    fn take_head(&mut self, bytes: &[u8]) -> Result<usize, Unreadable> {
+        let before = self.pending.len();
+        let room = HEAD_BYTES - before;
+        self.pending.extend(&bytes[..bytes.len().min(room)]);
+        if matches!(self.pending.as_slice(), [0x15 | 0x16, 0x03, ..]) {
+            return Err(Unreadable::Tls);
+        }
+        let mut headers = [httparse::EMPTY_HEADER; HEADERS];
+        let mut answer = httparse::Response::new(&mut headers);
+        let length = match answer.parse(&self.pending) {
+            Ok(httparse::Status::Complete(length)) => length,
+            Ok(httparse::Status::Partial) if self.pending.len() >= HEAD_BYTES => {
+                return Err(Unreadable::LongHead);
+            }
+            Ok(httparse::Status::Partial) => return Ok(bytes.len()),
+            Err(httparse::Error::TooManyHeaders) => return Err(Unreadable::LongHead),
+            Err(error) => {
+                let seen = &self.pending[..self.pending.len().min(40)];
+                let seen = String::from_utf8_lossy(seen);
+                return Err(not_http(&format!("{error}, in `{}`", seen.escape_debug())));
+            }
+        };
+        let status = answer.code.unwrap_or_default();
+        if (100..200).contains(&status) && status != 101 {
+            // An interim answer; the one that counts follows.
+            self.pending.clear();
+            return Ok(length - before);
+        }
+        self.answered.status = status;
+        let framing = framing(&answer)?;
+        self.answered.keeps = framing.keeps;
+        self.answered.location = framing.location;
+        let has_no_body = self.is_head_request || matches!(status, 101 | 204 | 304);
+        self.part = match framing.part {
+            _ if has_no_body => Part::Done,
+            Part::Length(0) => Part::Done,
+            part => part,
+        };
+        if self.part == Part::Rest {
+            self.answered.keeps = false;
+        }
+        self.pending.clear();
+        Ok(length - before)
+    }
+}
+
+struct Framing {
+    part: Part,
+    keeps: bool,
+    location: Option<String>,
+}
+
+fn framing(answer: &httparse::Response<'_, '_>) -> Result<Framing, Unreadable> {
+    let mut keeps = answer.version == Some(1);
+    let (mut length, mut is_chunked, mut location) = (None, false, None);
+    for header in answer.headers.iter() {
+        let value = String::from_utf8_lossy(header.value);
+        let has = |word: &str| {
+            let mut words = value.split(',').map(str::trim);
+            words.any(|it| it.eq_ignore_ascii_case(word))
+        };
+        match header.name.to_ascii_lowercase().as_str() {
+            "content-length" => {
+                let found: u64 = value
+                    .trim()
+                    .parse()
+                    .map_err(|_| not_http("its length is no number"))?;
+                if length.is_some_and(|length| length != found) {
+                    return Err(not_http("it has two lengths"));
+                }
+                length = Some(found);
+            }
+            "transfer-encoding" => is_chunked |= has("chunked"),
+            "connection" if has("close") => keeps = false,
+            "connection" if has("keep-alive") => keeps = true,
+            "location" => location = Some(value.escape_debug().to_string()),
+            _ => {}
+        }
+    }
+    let part = match (is_chunked, length) {
+        (true, _) => Part::ChunkLine,
+        (false, Some(length)) => Part::Length(length),
+        (false, None) => Part::Rest,
+    };
+    Ok(Framing {
+        part,
+        keeps,
+        location,
+    })
+}
+
+fn not_http(what: &str) -> Unreadable {
+    Unreadable::NotHttp(what.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

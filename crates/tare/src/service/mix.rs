@@ -1,0 +1,106 @@
+//! Which requests are sent: one, or a list of paths from a file of addresses or a server's log.
+//!
+//! Every server gets the same sequence. From an access log in common format only `GET` lines are taken, so that what
+//! was written once is not written again.
+
+use super::http::Request;
+
+/// The most requests of a mix.
+const MOST: usize = 100_000;
+
+/// Requests that are sent one after the other, and again from the first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mix(Vec<Request>);
+
+impl Mix {
+    /// One request, again and again.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn one(request: Request) -> Result<Self, String> {
+        request.check()?;
+        Ok(Self(vec![request]))
+    }
+
+    /// The paths of a text, each asked for as `like` is: one address or path a line, or the lines of an access log.
+    ///
+    /// # Errors
+    /// A line is neither, or there is none.
+    pub fn from_text(text: &str, like: &Request) -> Result<Self, String> {
+        let mut requests = Vec::new();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let path = match line.split_once('"') {
+                Some((_, logged)) => match logged.split_once(' ') {
+                    Some(("GET", rest)) => rest.split([' ', '"']).next().unwrap_or_default(),
+                    _ => continue,
+                },
+                None => path_of(line),
+            };
+            let request = Request {
+                path: path.to_owned(),
+                ..like.clone()
+            };
+            let of_line = |error| format!("line {}: {error}", number + 1);
+            request.check().map_err(of_line)?;
+            requests.push(request);
+            if requests.len() > MOST {
+                return Err(format!("there are more than {MOST} requests in it"));
+            }
+        }
+        if requests.is_empty() {
+            return Err("there is no request in it: one path or address a line, or an access log with `\"GET /path HTTP/1.1\"`".to_owned());
+        }
+        Ok(Self(requests))
+    }
+
+    /// All of them, in their order; never empty.
+    pub fn requests(&self) -> &[Request] {
+        &self.0
+    }
+}
+
+/// The path of an address; a path is one already.
+fn path_of(address: &str) -> &str {
+    let Some((_, rest)) = address.split_once("://") else {
+        return address;
+    };
+    rest.find('/').map_or("/", |at| &rest[at..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(text: &str) -> Result<Vec<String>, String> {
+        let mix = Mix::from_text(text, &Request::get("/"))?;
+        Ok(mix.0.into_iter().map(|request| request.path).collect())
+    }
+
+    #[test]
+    fn mixes_come_from_lists_and_from_access_logs() {
+        let list = "# pages\n/a\nhttp://x:80/b?c=d\nhttp://x\n\n";
+        assert_eq!(paths(list).unwrap(), ["/a", "/b?c=d", "/"]);
+        let log = concat!(
+            "1.2.3.4 - - [10/Oct/2026:13:55:36 +0000] \"GET /a?b HTTP/1.1\" 200 2326\n",
+            "1.2.3.4 - - [10/Oct/2026:13:55:36 +0000] \"POST /form HTTP/1.1\" 200 1\n",
+            "1.2.3.4 - - [10/Oct/2026:13:55:36 +0000] \"GET /c HTTP/1.1\" 200 5 \"-\" \"curl\"\n",
+        );
+        assert_eq!(paths(log).unwrap(), ["/a?b", "/c"]);
+    }
+
+    #[test]
+    fn a_text_without_requests_is_refused() {
+        for (text, said) in [
+            ("", "no request"),
+            ("x \"POST / HTTP/1.1\" 200 1\n", "no request"),
+            ("/a\nnot a path\n", "line 2"),
+        ] {
+            let error = paths(text).unwrap_err();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+}

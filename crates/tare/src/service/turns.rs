@@ -1,0 +1,310 @@
+//! Requests to several servers, a slice of milliseconds each, so that the slices of a cycle meet the same machine.
+//!
+//! Every server is asked until it answers as expected, then all are warmed up, then measured in the orders of a
+//! Williams square. A server that never answers as expected is left out; one that fails later spoils the block, because
+//! the others' slices have lost their partners.
+//! Limit: a server that idles goes on with its own work, in every arm's slices alike.
+
+use std::time::Duration;
+
+use super::client::{Client, How, Slice, Trouble};
+
+/// Percentiles are given where so many requests took longer.
+pub const BEYOND: usize = 50;
+/// Slices that have to agree before a server counts as warm.
+const SETTLED: usize = 5;
+/// Slices of one server have at least so many cycles.
+const LEAST_CYCLES: usize = 4;
+
+/// How a block is measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// The orders, by place: cycle `c` has row `c % rows.len()`.
+    pub rows: Vec<Vec<u32>>,
+    /// The place of the baseline: without it there is nothing to compare with.
+    pub baseline: usize,
+    /// Length of a slice.
+    pub slice_ns: u64,
+    /// How long the slices of each server take together.
+    pub target_ns: u64,
+    /// When each server was told to start, by the client's clock.
+    pub starts_ns: Vec<u64>,
+    /// How long servers may take from there until they answer as expected.
+    pub ready_ns: u64,
+    /// The longest warm-up of each server.
+    pub warm_up_ns: u64,
+}
+
+/// The first answer of a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct First {
+    /// HTTP status.
+    pub status: u16,
+    /// Length of the body.
+    pub bytes: u64,
+    /// Of the body, where the same request is answered alike twice.
+    pub digest: Option<u64>,
+}
+
+/// What one server answered in a block.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Measured {
+    /// Median latency of each slice, nanoseconds; the value at one place is of the same cycle in every server.
+    pub typical_ns: Vec<f64>,
+    /// Requests a second in each slice.
+    pub rate: Vec<f64>,
+    /// All latencies that count, sorted, nanoseconds.
+    pub latencies_ns: Vec<u64>,
+    /// From its start until it first answered as expected.
+    pub ready_ns: u64,
+    /// Whether its last warm-up slices agreed.
+    pub is_steady: bool,
+    /// Connections that it had closed and that were opened again.
+    pub reopened: u64,
+    /// Requests in all, with those that do not count.
+    pub requests: u64,
+    /// Its first answer.
+    pub first: First,
+    /// Whether the contents of its first answer are other than the baseline's, of the same length.
+    pub has_other_contents: bool,
+}
+
+impl Measured {
+    /// The latency that `share` of all requests do not exceed, where at least [`BEYOND`] requests took longer.
+    pub fn percentile_ns(&self, share: f64) -> Option<f64> {
+        let count = self.latencies_ns.len();
+        let place = tare_model::whole_place((count as f64 * share).ceil()).saturating_sub(1);
+        (count > place + BEYOND).then(|| self.latencies_ns[place] as f64)
+    }
+
+    fn add(&mut self, slice: &Slice, slice_ns: u64) {
+        self.reopened += slice.reopened;
+        self.requests += slice.answers.len() as u64;
+        // A request that fills a slice pays little for the caches; and there would be no other.
+        let only = slice.answers.first().filter(|first| {
+            slice.answers.len() == 1 || (!first.is_counted && first.latency_ns >= slice_ns)
+        });
+        let counted = slice
+            .latencies()
+            .chain(only.map(|answer| answer.latency_ns));
+        let mut counted: Vec<u64> = counted.collect();
+        let n_timed = slice.latencies().count();
+        let rate = match (n_timed, only) {
+            (1.., _) if slice.counted_ns > 0 => n_timed as f64 / slice.counted_ns as f64 * 1e9,
+            (_, Some(only)) => 1e9 / only.latency_ns.max(1) as f64,
+            _ => 0.0,
+        };
+        self.rate.push(rate);
+        counted.sort_unstable();
+        let middle = counted.len() / 2;
+        self.typical_ns.push(match counted.len() {
+            0 => f64::NAN,
+            count if count % 2 == 1 => counted[middle] as f64,
+            _ => (counted[middle - 1] + counted[middle]) as f64 / 2.0,
+        });
+        self.latencies_ns.extend(counted);
+    }
+}
+
+/// What came of each server: measured, or why not.
+pub type Outcomes = Vec<Result<Measured, String>>;
+
+/// Measures one block.
+///
+/// # Errors
+/// Ctrl-C.
+pub fn measure(client: &mut Client<'_>, block: &Block) -> Result<Outcomes, Cancelled> {
+    let count = client.servers();
+    let mut all: Outcomes = (0..count).map(|_| Ok(Measured::default())).collect();
+    for (place, one) in all.iter_mut().enumerate() {
+        *one = ready(client, place, block.starts_ns[place], block.ready_ns)?;
+    }
+    compare_answers(&mut all, block.baseline);
+    let warm = warm_up(client, block, &mut all)?;
+    if all[block.baseline].is_err() || warm.is_some() || !all.iter().any(Result::is_ok) {
+        return Ok(all);
+    }
+    let rows = block.rows.len().max(1);
+    let begun_ns = client.clock().now_ns();
+    let mut active: Vec<bool> = all.iter().map(Result::is_ok).collect();
+    let n_active = active.iter().filter(|is_active| **is_active).count() as u64;
+    let target_ns = block.target_ns.saturating_mul(n_active);
+    for cycle in 0.. {
+        let is_whole = cycle % rows == 0 && cycle >= LEAST_CYCLES.min(rows);
+        if is_whole && client.clock().now_ns().saturating_sub(begun_ns) >= target_ns {
+            break;
+        }
+        for place in &block.rows[cycle % rows] {
+            let place = *place as usize;
+            if !active[place] {
+                continue;
+            }
+            match slice(client, place, How::For(block.slice_ns))? {
+                Ok(slice) => {
+                    if let Ok(measured) = &mut all[place] {
+                        measured.add(&slice, block.slice_ns);
+                    }
+                }
+                Err(why) => {
+                    all[place] = Err(why);
+                    active.fill(false);
+                }
+            }
+        }
+        if active.iter().all(|is_active| !is_active) {
+            break;
+        }
+    }
+    for measured in all.iter_mut().flatten() {
+        measured.latencies_ns.sort_unstable();
+    }
+    Ok(all)
+}
+
+/// The user asked to stop.
+#[derive(Debug)]
+pub struct Cancelled;
+
+/// A slice, in which everything was answered as expected; or why not.
+fn slice(
+    client: &mut Client<'_>,
+    place: usize,
+    how: How,
+) -> Result<Result<Slice, String>, Cancelled> {
+    match client.slice(place, how) {
+        Ok(slice) => Ok(match &slice.unexpected {
+            Some(unexpected) => Err(unexpected.clone()),
+            None => Ok(slice),
+        }),
+        Err(Trouble::Cancelled) => Err(Cancelled),
+        Err(trouble) => Ok(Err(trouble.to_string())),
+    }
+}
+
+/// Asks until the answer is as expected.
+fn ready(
+    client: &mut Client<'_>,
+    place: usize,
+    begun_ns: u64,
+    limit_ns: u64,
+) -> Result<Result<Measured, String>, Cancelled> {
+    let mut pause = Duration::from_millis(1);
+    let mut measured = Measured::default();
+    let mut last: Option<First> = None;
+    loop {
+        client.forget(place);
+        let why = match slice(client, place, How::Count(1))? {
+            Ok(slice) => {
+                let Some(answer) = slice.answers.first() else {
+                    continue;
+                };
+                let now_ns = client.clock().now_ns();
+                let first = First {
+                    status: answer.status,
+                    bytes: answer.bytes,
+                    digest: answer.digest,
+                };
+                let Some(before) = last.replace(first) else {
+                    measured.ready_ns = now_ns.saturating_sub(begun_ns);
+                    continue;
+                };
+                measured.first = First {
+                    digest: first.digest.filter(|_| before == first),
+                    ..first
+                };
+                return Ok(Ok(measured));
+            }
+            Err(why) => why,
+        };
+        let waited_ns = client.clock().now_ns().saturating_sub(begun_ns);
+        if waited_ns >= limit_ns {
+            let seconds = limit_ns as f64 / 1e9;
+            return Ok(Err(format!("not ready after {seconds} s: {why}")));
+        }
+        client.clock().sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(100));
+    }
+}
+
+/// Voids servers that answer otherwise than the baseline, and notes which answer as long but with other contents.
+fn compare_answers(all: &mut Outcomes, baseline: usize) {
+    let Some(Ok(Measured { first, .. })) = all.get(baseline) else {
+        return;
+    };
+    let there = *first;
+    for one in all {
+        let Ok(measured) = one else {
+            continue;
+        };
+        let here = measured.first;
+        // Pages with dates and names differ a little in length.
+        let is_alike = here.bytes.abs_diff(there.bytes) <= there.bytes / 10;
+        if here.status == there.status && is_alike {
+            let digests = here.digest.zip(there.digest);
+            measured.has_other_contents = digests.is_some_and(|(here, there)| here != there);
+        } else {
+            *one = Err(format!(
+                "the answer differs from the baseline's: status {} with {} bytes, there {} with {} bytes",
+                here.status, here.bytes, there.status, there.bytes
+            ));
+        }
+    }
+}
+
+/// Warms all up in turn until each one's last slices agree. What failed; then the block is spoiled.
+fn warm_up(
+    client: &mut Client<'_>,
+    block: &Block,
+    all: &mut Outcomes,
+) -> Result<Option<usize>, Cancelled> {
+    let mut courses: Vec<Vec<f64>> = vec![Vec::new(); all.len()];
+    let begun_ns = client.clock().now_ns();
+    let limit_ns = block.warm_up_ns.saturating_mul(all.len() as u64);
+    let slice_ns = block.slice_ns.min(block.warm_up_ns / (2 * SETTLED as u64));
+    loop {
+        for (place, one) in all.iter_mut().enumerate() {
+            let Ok(measured) = one else {
+                continue;
+            };
+            match slice(client, place, How::For(slice_ns))? {
+                Ok(slice) => {
+                    let mut warm = Measured::default();
+                    warm.add(&slice, slice_ns);
+                    measured.reopened += warm.reopened;
+                    measured.requests += warm.requests;
+                    courses[place].extend(warm.typical_ns);
+                    measured.is_steady = has_settled(&courses[place]);
+                }
+                Err(why) => {
+                    *one = Err(why);
+                    return Ok(Some(place));
+                }
+            }
+        }
+        let are_steady = all.iter().flatten().all(|measured| measured.is_steady);
+        let is_over = client.clock().now_ns().saturating_sub(begun_ns) >= limit_ns;
+        if are_steady || is_over {
+            return Ok(None);
+        }
+    }
+}
+
+/// Whether the last slices show no way down: their newer half is within the scatter of the five before them.
+fn has_settled(course: &[f64]) -> bool {
+    let Some(from) = course.len().checked_sub(2 * SETTLED) else {
+        return false;
+    };
+    let (before, last) = course[from..].split_at(SETTLED);
+    let median = |values: &[f64]| {
+        let mut sorted = values.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        sorted[SETTLED / 2]
+    };
+    let least = before.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = before.iter().copied().fold(0.0, f64::max);
+    let slack = median(before) * 0.01;
+    (least - slack..=most + slack).contains(&median(last))
+}
+
+#[cfg(test)]
+mod tests;

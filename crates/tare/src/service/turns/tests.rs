@@ -1,0 +1,130 @@
+//! Blocks of small servers on the loopback, and what is computed of them.
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::*;
+use crate::cx::{Cancel, SystemClock};
+use crate::service::client::tests::serve;
+use crate::service::client::{Expect, Load, Server};
+use crate::service::http::Request;
+use crate::service::mix::Mix;
+
+fn answering(body: &'static str) -> Server {
+    serve(move |stream, _| {
+        let length = body.len();
+        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}");
+        stream.write_all(answer.as_bytes()).is_ok()
+    })
+}
+
+fn measured(servers: Vec<Server>, target_ns: u64) -> Outcomes {
+    let (clock, cancel) = (SystemClock::default(), Cancel::new());
+    let mix = Mix::one(Request::get("/")).unwrap();
+    use crate::cx::Clock as _;
+    let block = Block {
+        starts_ns: vec![clock.now_ns(); servers.len()],
+        rows: vec![vec![0, 1, 2], vec![2, 1, 0], vec![1, 0, 2]],
+        baseline: 0,
+        slice_ns: 1_000_000,
+        target_ns,
+        ready_ns: 50_000_000,
+        warm_up_ns: 20_000_000,
+    };
+    let mut client = Client::new(&clock, &cancel, servers, mix, Load::default(), Expect::Good);
+    measure(&mut client, &block).unwrap()
+}
+
+#[test]
+fn slices_of_all_servers_are_pairs() {
+    let outcomes = measured(
+        vec![answering("hello"), answering("hello"), answering("holla")],
+        20_000_000,
+    );
+    let all: Vec<&Measured> = outcomes.iter().map(|one| one.as_ref().unwrap()).collect();
+    let cycles = all[0].typical_ns.len();
+    assert!(cycles >= 3 && cycles.is_multiple_of(3), "{cycles}");
+    for one in &all {
+        assert_eq!((one.typical_ns.len(), one.rate.len()), (cycles, cycles));
+        assert!(
+            one.typical_ns
+                .iter()
+                .chain(&one.rate)
+                .all(|value| *value > 0.0)
+        );
+        assert!(one.latencies_ns.is_sorted() && one.ready_ns > 0);
+        assert_eq!((one.first.status, one.first.bytes), (200, 5));
+    }
+    assert_eq!(
+        all.iter()
+            .map(|one| one.has_other_contents)
+            .collect::<Vec<_>>(),
+        [false, false, true]
+    );
+}
+
+#[test]
+fn server_that_answers_otherwise_is_left_out() {
+    let failing = serve(|stream, _| {
+        let answer = b"HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\nno";
+        stream.write_all(answer).is_ok()
+    });
+    let outcomes = measured(
+        vec![answering("hello"), failing, answering("much longer")],
+        1,
+    );
+    assert!(
+        outcomes[0]
+            .as_ref()
+            .is_ok_and(|one| !one.typical_ns.is_empty())
+    );
+    let said = outcomes[1].as_ref().unwrap_err();
+    assert!(
+        said.contains("not ready after 0.05 s") && said.contains("status 500"),
+        "{said}"
+    );
+    let said = outcomes[2].as_ref().unwrap_err();
+    assert!(said.contains("11 bytes, there 200 with 5 bytes"), "{said}");
+}
+
+#[test]
+fn server_that_dies_under_load_ends_the_block() {
+    let left = Arc::new(AtomicU32::new(200));
+    let dying = serve(move |stream, _| {
+        let is_alive = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
+            left.checked_sub(1)
+        });
+        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+        is_alive.is_ok() && stream.write_all(answer).is_ok()
+    });
+    let outcomes = measured(
+        vec![answering("hello"), dying, answering("hello")],
+        60_000_000_000,
+    );
+    let said = outcomes[1].as_ref().unwrap_err();
+    assert!(said.contains("closed without an answer"), "{said}");
+    assert!(outcomes[0].is_ok() && outcomes[2].is_ok());
+}
+
+#[test]
+fn percentile_needs_requests_beyond_it() {
+    let of = |count: u64| Measured {
+        latencies_ns: (1..=count).collect(),
+        ..Measured::default()
+    };
+    assert_eq!(of(4999).percentile_ns(0.99), None);
+    assert_eq!(of(5000).percentile_ns(0.99), Some(4950.0));
+    assert_eq!(of(99).percentile_ns(0.5), None);
+    assert_eq!(of(101).percentile_ns(0.5), Some(51.0));
+    assert_eq!(of(0).percentile_ns(0.5), None);
+}
+
+#[test]
+fn slices_that_still_fall_have_not_settled() {
+    let falling: Vec<f64> = (0..10).map(|at| 100.0 - 5.0 * f64::from(at)).collect();
+    assert!(!has_settled(&falling));
+    assert!(!has_settled(&falling[..9]));
+    let scattered = [10.0, 12.0, 11.0, 10.5, 11.5, 11.0, 10.8, 12.5, 11.2, 9.0];
+    assert!(has_settled(&scattered));
+}

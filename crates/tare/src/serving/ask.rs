@@ -1,0 +1,135 @@
+//! One run of a client on this machine.
+//!
+//! Its time is from the request to start it until its standard output has ended and it has exited.
+//! What it cannot see: what it does that it does not print.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::net::SocketAddr;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use tare_model::command::COMMAND_PROBE;
+use tare_model::outcome::{Bytes, Exit};
+use tare_model::{CommandReport, Outcome, ProbeReport, RawOutput};
+
+use super::{HOST, NoAnswer, PORT};
+use crate::cx::{Cancel, Clock, CommandLine, Exec, Running};
+
+/// The longest that the host waits without looking for Ctrl-C.
+const SLICE: Duration = Duration::from_millis(250);
+/// How much of standard output is kept, bytes.
+const STDOUT_LIMIT: u64 = 16 << 20;
+
+/// The arguments with the server's address in them.
+pub(super) fn filled(argv: &[String], way: SocketAddr) -> Vec<String> {
+    let (host, port) = (way.ip().to_string(), way.port().to_string());
+    let fill = |word: &String| word.replace(HOST, &host).replace(PORT, &port);
+    argv.iter().map(fill).collect()
+}
+
+/// What a run of a client takes of the outside.
+pub(super) type Outside<'a> = (&'a dyn Exec, &'a dyn Clock, &'a Cancel);
+
+/// Runs the client to its end, at most `limit`.
+pub(super) fn run(
+    (exec, clock, cancel): Outside<'_>,
+    argv: &[String],
+    way: SocketAddr,
+    limit: Duration,
+) -> Result<CommandReport, NoAnswer> {
+    let argv = filled(argv, way);
+    let Some((program, arguments)) = argv.split_first() else {
+        return Err(NoAnswer::Client("there is no client to run".to_owned()));
+    };
+    let failed = |why: String| NoAnswer::Client(why);
+    let begun_ns = clock.now_ns();
+    let line = CommandLine::new(program.as_str(), arguments.iter().cloned());
+    let mut running = exec
+        .spawn(&line)
+        .map_err(|error| failed(error.to_string()))?;
+    drop(running.take_stdin());
+    let stdout = running.take_stdout();
+    let left = |now_ns: u64| limit.checked_sub(Duration::from_nanos(now_ns - begun_ns));
+    let (bytes, exit, ended_ns) = std::thread::scope(|scope| {
+        let (sender, receiver) = mpsc::channel();
+        scope.spawn(move || {
+            let mut bytes = Vec::new();
+            if let Some(stdout) = stdout {
+                // An error ends the stream as its end does: what arrived before it is kept.
+                let _ = stdout.take(STDOUT_LIMIT).read_to_end(&mut bytes);
+            }
+            let _ = sender.send((bytes, clock.now_ns()));
+        });
+        let over = |running: &mut Box<dyn Running>| {
+            let now_ns = clock.now_ns();
+            let why = if cancel.is_requested() {
+                NoAnswer::Cancelled
+            } else if left(now_ns).is_none() {
+                NoAnswer::TooLong(limit)
+            } else {
+                return Ok(());
+            };
+            running.kill_all();
+            Err(why)
+        };
+        let (bytes, mut ended_ns) = loop {
+            match receiver.recv_timeout(SLICE) {
+                Ok(read) => break read,
+                Err(RecvTimeoutError::Timeout) => over(&mut running)?,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(failed("its output could not be read".to_owned()));
+                }
+            }
+        };
+        let waited = |error: std::io::Error| NoAnswer::Client(error.to_string());
+        let mut exit = running.wait(Duration::from_millis(1)).map_err(waited)?;
+        while exit.is_none() {
+            exit = running.wait(SLICE).map_err(waited)?;
+            ended_ns = clock.now_ns();
+            if exit.is_none() {
+                over(&mut running)?;
+            }
+        }
+        Ok((bytes, exit.unwrap_or(-1), ended_ns))
+    })?;
+    let stderr = Bytes(running.stderr_tail().into_bytes());
+    Ok(CommandReport {
+        exit: Exit::Code(exit),
+        is_cut: bytes.len() as u64 == STDOUT_LIMIT,
+        stdout: Bytes(bytes),
+        stderr,
+        ..report(argv, ended_ns.saturating_sub(begun_ns))
+    })
+}
+
+/// The report of a client that printed nothing and ended well.
+pub(super) fn report(argv: Vec<String>, wall_ns: u64) -> CommandReport {
+    CommandReport {
+        program: argv.first().cloned().unwrap_or_default(),
+        argv,
+        exit: Exit::Code(0),
+        is_cut: false,
+        stdout: Bytes::default(),
+        stderr: Bytes::default(),
+        files: BTreeMap::new(),
+        wall_ns,
+        stops: 0,
+        usage: BTreeMap::new(),
+        left_running: 0,
+        seen: None,
+        pick: None,
+        tolerated: Vec::new(),
+    }
+}
+
+/// As a trial's outcome: what an agent's probe would have reported of it.
+pub(super) fn outcome(report: CommandReport) -> Outcome {
+    let report = ProbeReport {
+        elapsed_ns: report.wall_ns,
+        command: Some(report),
+        ..ProbeReport::empty(COMMAND_PROBE, 1)
+    };
+    let json = serde_json::to_vec(&report).expect("text keys and finite numbers are JSON");
+    Outcome::Completed(RawOutput::of_probe(json))
+}

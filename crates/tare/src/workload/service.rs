@@ -1,0 +1,196 @@
+//! `service`: a server in every arm, asked over HTTP by one client outside of all of them.
+//!
+//! The client is Tare itself ([`crate::service`]); what the arm gets is the server alone, which listens on the address
+//! and port that it is given. Inside the timed region: one request, first byte of the request to last byte of the
+//! answer, and connecting where a connection is opened. Outside: the start of the server, its warm-up.
+//! Limits: a closed loop asks less while a server stalls; `rate` does not. A server that forks away from its first
+//! process is not ended with it.
+
+use tare_model::command::Transport;
+use tare_model::{
+    CommandCall, MetricSpec, Params, Path, ProbeCall, RawOutput, Recipe, Sample, metrics,
+};
+
+use super::declared::declared;
+use super::sanity::{NOT_STEADY, OTHER_ANSWERS, RECONNECTS};
+use super::{DecodeError, ParamError, Remark, Tool, Workload, probe_output, tool_text};
+use crate::service::asked::{self, Asked};
+
+/// See the module.
+#[derive(Debug)]
+pub struct Service;
+
+/// The file of the server's folder that the parameter `config` fills.
+const CONFIG: &str = "config";
+/// The one that `page` fills.
+const PAGE: &str = "page.txt";
+
+/// The typical time of a request.
+pub const TYPICAL: &str = "service.latency.typical";
+/// Requests a second.
+pub const RATE: &str = "service.request.throughput";
+/// From the start of the server.
+pub const READY: &str = "service.start.ready";
+/// Percentiles, with the share of requests that they are of.
+pub const PERCENTILES: [(&str, f64); 4] = [
+    ("service.latency.p50", 0.5),
+    ("service.latency.p90", 0.9),
+    ("service.latency.p99", 0.99),
+    ("service.latency.p999", 0.999),
+];
+
+const METRICS: &[MetricSpec] = metrics! {
+    TYPICAL, Nanosecond, Lower, Network: "Median time from the first byte of a request to the last byte of its answer, of each slice; with `rate` from the intended time of sending.";
+    RATE, OperationPerSecond, Higher, Network: "Requests answered per second over `connections` connections.";
+    READY, Nanosecond, Lower, StartUp: "From the request to start the server until its first answer as expected.";
+    "service.latency.p50", Nanosecond, Lower, Network: "Latency that 50 % of a block's requests do not exceed; reported where at least 50 requests took longer.";
+    "service.latency.p90", Nanosecond, Lower, Network: "Latency that 90 % of a block's requests do not exceed; reported where at least 50 requests took longer.";
+    "service.latency.p99", Nanosecond, Lower, Network: "Latency that 99 % of a block's requests do not exceed; reported where at least 50 requests took longer.";
+    "service.latency.p999", Nanosecond, Lower, Network: "Latency that 99.9 % of a block's requests do not exceed; reported where at least 50 requests took longer.";
+};
+
+impl Workload for Service {
+    declared! {
+        "service": "a server in every arm, asked over HTTP by one client outside";
+        params {
+            "server" = Text("python3 -m http.server {port} --bind {bind}"): "the server's command; {port}, {bind} and {folder} are filled in";
+            "config" = Text(""): "text of the file {folder}/config, placeholders filled in; none if empty";
+            "page" = Text(""): "text of the file {folder}/page.txt; none if empty";
+            "url" = Text("/"): "path and query of the request";
+            "urls" = Text(""): "several instead: one a line, or lines of an access log, of which GET is taken";
+            "method" = Text("GET"): "GET, HEAD, POST …";
+            "headers" = Text(""): "further headers, one a line";
+            "data" = Text(""): "body of the request";
+            "connections" = Int(1), Between(1, 1_000): "connections at once, 1 to 1000";
+            "rate" = Int(0), Between(0, 1_000_000): "requests a second, sent whether or not earlier ones were answered; 0: each connection waits for its answer";
+            "keep_alive" = Text("on"), OneOf(&["on", "off"]): "on: connections stay open; off: one for each request";
+            "expect" = Int(0), Between(0, 599): "status of the answers; 0: 200 to 299, and 304";
+            "ready_ms" = Int(10_000), Between(1, 600_000): "how long the server may take until it answers, milliseconds";
+        }
+        metrics METRICS;
+    }
+
+    fn paths(&self) -> &'static [Path] {
+        &[
+            Path::HostToArm,
+            Path::PublishedLoopback,
+            Path::PublishedBridge,
+        ]
+    }
+
+    fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
+        let params = self.complete(params, path)?;
+        Asked::from_params(&params).map_err(|wrong| ParamError {
+            param: wrong.param.to_owned(),
+            problem: wrong.problem,
+            hint: None,
+        })?;
+        let words = words(&params)?;
+        let mut server = CommandCall {
+            listens: Some(Transport::Tcp),
+            ..CommandCall::new(&words[0], &words[1..])
+        };
+        for (param, name) in [("config", CONFIG), ("page", PAGE)] {
+            let text = tool_text::text(&params, param);
+            if !text.is_empty() {
+                server = server.with_file(name, text);
+            }
+        }
+        Ok(Recipe::Pair {
+            server: server.to_probe(),
+            client: ProbeCall {
+                name: asked::CLIENT.to_owned(),
+                args: asked::only(&params),
+            },
+        })
+    }
+
+    fn tools(&self, params: &Params) -> Vec<Tool> {
+        let program = words(params)
+            .ok()
+            .and_then(|words| words.into_iter().next());
+        program.map_or_else(Vec::new, |program| vec![Tool::new(&program, &[])])
+    }
+
+    fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
+        let report = probe_output::report(raw)?;
+        probe_output::of_probe(asked::CLIENT, &report.probe)?;
+        let is_there = |id: &str| report.series.iter().any(|series| series.metric == id);
+        let may_lack = |id: &str| PERCENTILES.iter().any(|(percentile, _)| *percentile == id);
+        let metrics = METRICS
+            .iter()
+            .filter(|metric| is_there(metric.id) || !may_lack(metric.id));
+        probe_output::decode(raw, &metrics.copied().collect::<Vec<_>>())
+    }
+
+    fn remarks(&self, raw: &RawOutput) -> Vec<Remark> {
+        let Ok(report) = probe_output::report(raw) else {
+            return Vec::new();
+        };
+        let notes = report.series.into_iter().flat_map(|series| series.notes);
+        let remark = |note: String| {
+            let (id, detail) = note.split_once(": ")?;
+            let ids = [NOT_STEADY, OTHER_ANSWERS, RECONNECTS];
+            let id = ids.into_iter().find(|known| *known == id)?;
+            Some(Remark::new(id, detail))
+        };
+        notes.filter_map(remark).collect()
+    }
+}
+
+/// The words of the server's command.
+fn words(params: &Params) -> Result<Vec<String>, ParamError> {
+    let given = params.text("server").unwrap_or_default();
+    let words = shlex::split(given).filter(|words| words.first().is_some_and(|it| !it.is_empty()));
+    words.ok_or_else(|| {
+        ParamError::refused(
+            "server",
+            params.value("server"),
+            "use a command such as `php -S {bind}:{port}`",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recipe(params: Params) -> Result<Recipe, ParamError> {
+        Service.recipe(&params, Some(Path::HostToArm))
+    }
+
+    #[test]
+    fn recipe_has_the_server_and_the_request() {
+        let params = Params::new()
+            .with("server", "nginx -c '{folder}/config'".to_owned())
+            .with("config", "listen {bind}:{port};".to_owned())
+            .with("url", "/a".to_owned());
+        let Recipe::Pair { server, client } = recipe(params).unwrap() else {
+            panic!("no pair");
+        };
+        let server = CommandCall::from_args(&server.args).unwrap();
+        assert_eq!(server.argv, ["nginx", "-c", "{folder}/config"]);
+        assert_eq!(server.files["config"], "listen {bind}:{port};");
+        assert_eq!(client.name, asked::CLIENT);
+        assert_eq!(client.args.text("url"), Some("/a"));
+        assert_eq!(client.args.text("server"), None);
+    }
+
+    #[test]
+    fn bad_parameters_are_named() {
+        for (param, value) in [
+            ("server", "'"),
+            ("server", ""),
+            ("url", "page"),
+            ("urls", "POST\n"),
+            ("headers", "no colon"),
+            ("headers", "Host: x"),
+            ("method", "GET /"),
+            ("data", "x"),
+        ] {
+            let params = Params::new().with(param, value.to_owned());
+            let error = recipe(params).unwrap_err();
+            assert_eq!(error.param, param, "{error}");
+        }
+    }
+}

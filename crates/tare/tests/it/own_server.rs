@@ -1,0 +1,129 @@
+//! Servers in containers of the user's: `tare why` asks them from outside.
+
+use crate::own::{Bench, has_engine};
+use crate::product::{Product, assert_valid_dossier};
+use crate::why::confirmed;
+use crate::world::{skip, turn};
+
+/// Answers each connection with a line, after a while where it is told so.
+const SERVER: &str = r#"socket(S,2,1,6) or die; setsockopt(S,1,2,pack("l",1)); bind(S,pack("S n N x8",2,80,0)) or die "bind: $!"; listen(S,64) or die; while(accept(C,S)){ select(undef,undef,undef,$ENV{PAUSE}) if $ENV{PAUSE}; syswrite C,"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nok\n"; close C }"#;
+/// Asks so often, one connection each.
+const CLIENT: &str = r#"($h,$p,$n)=@ARGV; for(1..$n){ socket(S,2,1,6) or die; connect(S,pack("S n C4 x8",2,$p,split /\./,$h)) or die "connect: $!"; $l=""; while(sysread(S,$b,99)){$l.=$b} $l=~/ok/ or die "no answer"; close S }"#;
+
+fn bench(name: &str) -> Option<(Bench, Product)> {
+    let has_perl = std::process::Command::new("perl")
+        .arg("-v")
+        .output()
+        .is_ok();
+    if !has_perl {
+        skip("perl", "the host has no perl to serve with");
+        return None;
+    }
+    (has_perl && has_engine()).then(|| {
+        let bench = Bench::with_programs(name, "ENV OF_IMAGE=1", &["sh", "sleep", "perl"]);
+        (bench, Product::new())
+    })
+}
+
+#[test]
+fn server_slowed_by_a_variable_is_asked_and_explained() {
+    let Some((bench, product)) = bench("serve") else {
+        return;
+    };
+    let _turn = turn();
+    let before = bench.objects();
+    let script = product.file("client.pl", CLIENT);
+    let client = format!("perl {script} {{host}} {{port}} 8");
+    let ask = [
+        "why", "--json", "-", "--budget", "60s", "--client", &client, "--port", "8099",
+    ];
+    let line = [
+        "--",
+        "docker",
+        "run",
+        "--rm",
+        "-p",
+        "8099:80",
+        "-e",
+        "PAUSE=0.05",
+    ];
+    let image = [bench.image.as_str(), "perl", "-e", SERVER];
+    let ended = product.run([&ask[..], &line, &image].concat()).expect(0);
+    let dossier = ended.json();
+    assert_valid_dossier(&dossier);
+    assert_eq!(dossier["why"]["outcome"], "cost", "{:#}", dossier["why"]);
+    confirmed(&dossier, "own.env.PAUSE");
+    assert_eq!(bench.objects(), before);
+}
+
+#[test]
+fn url_is_asked_by_tare_itself() {
+    let Some((bench, product)) = bench("serve-url") else {
+        return;
+    };
+    let _turn = turn();
+    let ask = [
+        "why",
+        "--json",
+        "-",
+        "--budget",
+        "60s",
+        "--url",
+        "http://:8098/",
+    ];
+    let line = [
+        "--",
+        "docker",
+        "run",
+        "--rm",
+        "-p",
+        "8098:80",
+        "-e",
+        "PAUSE=0.05",
+    ];
+    let image = [bench.image.as_str(), "perl", "-e", SERVER];
+    let dossier = product
+        .run([&ask[..], &line, &image].concat())
+        .expect(0)
+        .json();
+    let answer = dossier["why"]["answer"].as_str().unwrap_or_default();
+    assert!(answer.starts_with("A request is "), "{answer}");
+    confirmed(&dossier, "own.env.PAUSE");
+}
+
+#[test]
+fn server_that_never_serves_is_reported_with_its_words() {
+    let Some((bench, product)) = bench("serve-bad") else {
+        return;
+    };
+    let _turn = turn();
+    let before = bench.objects();
+    let ask = [
+        "why",
+        "--budget",
+        "30s",
+        "--client",
+        "true {host} {port}",
+        "--port",
+        "80",
+        "--ready-timeout",
+        "1s",
+        "--",
+        "docker",
+        "run",
+        "--rm",
+        &bench.image,
+    ];
+    for (command, words) in [
+        (
+            &["sh", "-c", "echo no config >&2; exit 3"][..],
+            "exited with status 3 instead of serving: no config",
+        ),
+        (&["sleep", "1000"], "was not ready within 1 s"),
+    ] {
+        let ended = product.run([&ask[..], command].concat()).expect(5);
+        ended.complains(words);
+        assert!(!ended.hint().is_empty());
+    }
+    assert_eq!(bench.objects(), before);
+}

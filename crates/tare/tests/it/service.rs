@@ -1,0 +1,76 @@
+//! Servers in arms, asked by the client outside.
+
+use serde_json::Value;
+
+use crate::product::{Product, assert_valid_dossier, has_container};
+use crate::world::skip;
+
+/// A server in Perl: the answer to every request on a connection, until it is closed.
+const SERVER: &str = r#"
+use IO::Socket::INET;
+my ($port, $bind, $answer) = @ARGV;
+my $server = IO::Socket::INET->new(LocalAddr => $bind, LocalPort => $port, Listen => 16, ReuseAddr => 1) or die $!;
+while (my $client = $server->accept) {
+    $client->autoflush(1);
+    while (1) {
+        my $lines = 0;
+        while (my $line = <$client>) { $lines++; last if $line eq "\r\n" }
+        last unless $lines;
+        print $client "HTTP/1.1 $answer\r\nContent-Length: 3\r\n\r\nok\n";
+    }
+}
+"#;
+
+fn workload(server: &str, more: &str) -> String {
+    format!(
+        "[[workload]]\nid = \"service\"\npath = \"host→arm\"\n[workload.params]\n\
+         server = \"{server}\"\nconfig = '''{SERVER}'''\n{more}\n"
+    )
+}
+
+#[test]
+fn servers_are_compared_in_turns_and_at_a_rate() {
+    if !has_container() {
+        skip("root", "no container can be made here");
+        return;
+    }
+    let server = "perl {folder}/config {port} {bind} '200 OK'";
+    let dying = "sh -c 'echo out of cheese >&2; exit 3'";
+    let study = [
+        "id = \"served\"\ntitle = \"Served\"\nbaseline = \"host\"\n\
+         [design]\ntrial = \"30ms\"\nblocks_min = 2\nblocks_max = 2\n\
+         [[arm]]\nid = \"host\"\n[[arm]]\nid = \"container\"\n"
+            .to_owned(),
+        workload(server, ""),
+        workload(server, "rate = 200"),
+        workload(dying, ""),
+    ];
+    let product = Product::new();
+    let path = product.file("served.toml", study.concat());
+    let dossier = product.dossier(["run", &path]);
+    assert_valid_dossier(&dossier);
+    product.assert_nothing_left();
+    for (metric, rate) in [
+        ("service.latency.typical", 0),
+        ("service.request.throughput", 0),
+        ("service.start.ready", 0),
+        ("service.latency.typical", 200),
+    ] {
+        let mut cells = dossier["cells"].as_array().unwrap().iter();
+        let is_wanted = |cell: &&Value| {
+            cell["arm"] == "container"
+                && cell["metric"] == metric
+                && cell["params"]["rate"] == rate
+                && cell["params"]["server"] == server
+        };
+        let cell = cells.find(is_wanted);
+        let cell = cell.unwrap_or_else(|| panic!("no {metric}: {dossier:#}"));
+        assert_eq!(cell["n_blocks"], 2, "{cell:#}");
+        let value = cell["env"]["point"].as_f64();
+        assert!(value.is_some_and(|value| value > 0.0), "{cell:#}");
+        assert_eq!(cell["in_turn"] == true, rate == 0, "{cell:#}");
+    }
+    let said = "before it listened: out of cheese";
+    let failures = dossier["failures"].to_string();
+    assert!(failures.contains(said), "{failures}");
+}

@@ -1,0 +1,255 @@
+//! `cargo xtask agree [-n N] [--budget T] [--env X] [--other Y] [--workload W,…]`: whether an environment's ratio depends
+//! on which other arms take part.
+//!
+//! The same workloads in four compositions: host, A/A and X; with Y beside them; with a second copy of X; and by whole
+//! trials. Each composition runs `N` times, one after the other. A ratio agrees with that of the first composition where
+//! two one-sided tests at 5 % show it to be within 0.5 % (loops, calls) or 2 % (anything else), and differs where its
+//! difference is beyond two standard errors and not within that. `TARE` names a program that is built already.
+
+use std::fs;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::dist;
+use crate::shell::{flags, number, program, step};
+use crate::workspace::work_folder;
+
+/// The probes of `quick` whose work can be cut into slices, without those of devices.
+const WORKLOADS: &str = "integer,float,chase,matrix,triad,random-access,touch,getppid,clock,stat,pipe,spawn,files,tcp-round-trip";
+/// Quantiles of the normal distribution: of an interval of 95 %, and of a one-sided test at 5 %.
+const Z95: f64 = 1.96;
+const Z_ONE_SIDED: f64 = 1.645;
+const NAMES: [&str; 4] = ["host, X", "+ Y", "+ X′", "whole trials"];
+
+/// A ratio on the ln scale with its standard error.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Estimate {
+    ln: f64,
+    error: f64,
+}
+
+impl Estimate {
+    fn of(cell: &Value) -> Option<Self> {
+        let ratio = |name: &str| cell["ratio"][name].as_f64();
+        let (point, low, high) = (ratio("point")?, ratio("low")?, ratio("high")?);
+        Some(Self {
+            ln: point.ln(),
+            error: (high / low).ln() / (2.0 * Z95),
+        })
+    }
+
+    /// The mean of several runs. Its error is the larger one of what each run says and of what they scatter by.
+    fn mean(all: &[Self]) -> Option<Self> {
+        let n = all.len() as f64;
+        let ln = all.iter().map(|one| one.ln).sum::<f64>() / n;
+        let within = all.iter().map(|one| one.error.powi(2)).sum::<f64>() / n;
+        let between = all.iter().map(|one| (one.ln - ln).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+        (!all.is_empty()).then(|| Self {
+            ln,
+            error: (f64::max(within, between) / n).sqrt(),
+        })
+    }
+
+    fn text(self) -> String {
+        let [low, high] = [-Z95, Z95].map(|z| (self.ln + z * self.error).exp());
+        format!("{:.4} [{low:.4}, {high:.4}]", self.ln.exp())
+    }
+
+    /// Whether it agrees with another one, in a word.
+    fn against(self, first: Self, tolerance: f64) -> &'static str {
+        let apart = (self.ln - first.ln).abs();
+        let error = f64::hypot(self.error, first.error);
+        if apart + Z_ONE_SIDED * error < tolerance.ln_1p() {
+            "agrees"
+        } else if apart > Z95 * error {
+            "DIFFERS"
+        } else {
+            "open"
+        }
+    }
+}
+
+fn tolerance(metric: &str) -> f64 {
+    let is_fine = ["cpu.", "syscall.", "clock."]
+        .iter()
+        .any(|it| metric.starts_with(it));
+    if is_fine { 0.005 } else { 0.02 }
+}
+
+/// The study of these arms besides the host.
+fn study(arms: &[(&str, &str)], workloads: &str, slices: bool) -> String {
+    let mut text = format!(
+        "id = \"agree\"\ntitle = \"Does a ratio depend on the other arms?\"\nbaseline = \"host\"\n\n[design]\ntrial = \"60ms\"\nblocks_min = 8\nalternate = {slices}\n\n[[arm]]\nid = \"host\"\n"
+    );
+    for (id, driver) in arms {
+        text.push_str(&format!(
+            "\n[[arm]]\nid = \"{id}\"\ndriver = \"{driver}\"\nrequired = true\n"
+        ));
+    }
+    for workload in workloads.split(',') {
+        text.push_str(&format!("\n[[workload]]\nid = \"{workload}\"\n"));
+        if workload.starts_with("tcp-") {
+            text.push_str("path = \"host→arm\"\n");
+        }
+        if workload == "matrix" {
+            text.push_str("params = { size = \"small\" }\n");
+        }
+    }
+    text
+}
+
+/// Of each metric the estimates of every composition.
+type Table = Vec<(String, [Vec<Estimate>; 4])>;
+
+fn add(table: &mut Table, composition: usize, dossier: &Value) -> Result<()> {
+    let cells = dossier["cells"]
+        .as_array()
+        .context("the dossier has no cells")?;
+    for cell in cells.iter().filter(|cell| cell["arm"] == "x") {
+        let metric = cell["metric"].as_str().unwrap_or_default();
+        let Some(estimate) = Estimate::of(cell) else {
+            continue;
+        };
+        let place = match table.iter().position(|(known, _)| known == metric) {
+            Some(place) => place,
+            None => {
+                table.push((metric.to_owned(), Default::default()));
+                table.len() - 1
+            }
+        };
+        table[place].1[composition].push(estimate);
+    }
+    Ok(())
+}
+
+/// The rows of the table, and how many estimates agree, differ and are open.
+fn rows(table: &Table) -> (Vec<String>, [usize; 3]) {
+    let mut counts = [0; 3];
+    let row = |(metric, by_composition): &(String, [Vec<Estimate>; 4])| {
+        let means: Vec<Option<Estimate>> = by_composition
+            .iter()
+            .map(|all| Estimate::mean(all))
+            .collect();
+        let mut row = format!("| {metric}");
+        for (place, mean) in means.iter().enumerate() {
+            let text = match (mean, means[0]) {
+                (None, _) => "–".to_owned(),
+                (Some(mean), Some(first)) if place > 0 => {
+                    let word = mean.against(first, tolerance(metric));
+                    let at = ["agrees", "DIFFERS", "open"]
+                        .iter()
+                        .position(|it| *it == word);
+                    counts[at.unwrap_or(2)] += 1;
+                    format!("{} {word}", mean.text())
+                }
+                (Some(mean), _) => mean.text(),
+            };
+            row.push_str(" | ");
+            row.push_str(&text);
+        }
+        row + " |"
+    };
+    (table.iter().map(row).collect(), counts)
+}
+
+/// Runs the four compositions and prints one table.
+pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
+    let known = [
+        ("-n", "2"),
+        ("--budget", "30s"),
+        ("--env", "container"),
+        ("--other", "docker"),
+        ("--workload", WORKLOADS),
+    ];
+    let [rounds, budget, env, other, workloads] = flags("agree", arguments, known)?;
+    let rounds: u64 = number(&rounds)?;
+    ensure!(rounds > 0, "`-n` is 1 or more");
+    let tare = dist::named_or_built()?;
+    let folder = work_folder("agree")?;
+    let x = ("x", env.as_str());
+    let compositions = [
+        study(&[x], &workloads, true),
+        study(&[x, ("y", &other)], &workloads, true),
+        study(&[x, ("x2", &env)], &workloads, true),
+        study(&[x], &workloads, false),
+    ];
+    let mut table = Table::new();
+    for round in 0..rounds {
+        for (place, study) in compositions.iter().enumerate() {
+            step(&format!(
+                "round {} of {rounds}: {}",
+                round + 1,
+                NAMES[place]
+            ));
+            let file = folder.join("agree.toml");
+            fs::write(&file, study)?;
+            let dossier = program(&tare, &["run", &file.to_string_lossy()])
+                .arguments(&["--budget", &budget, "--prove", "0s", "--json", "-"])
+                .variable("TARE_HOME", folder.join("home"))
+                .json()?;
+            add(&mut table, place, &dossier)?;
+        }
+    }
+    let (rows, [agree, differ, open]) = rows(&table);
+    println!("X = {env}, Y = {other}: ratio of X to the host");
+    println!("| metric | {} |\n|---|---|---|---|---|", NAMES.join(" | "));
+    for row in rows {
+        println!("{row}");
+    }
+    fs::remove_dir_all(&folder)?;
+    println!("{agree} agree, {differ} differ, {open} open");
+    Ok(if differ == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn dossier(point: f64, half: f64) -> Value {
+        json!({"cells": [
+            {"arm": "x", "metric": "cpu.integer.time", "ratio": {"point": point, "low": point - half, "high": point + half}},
+            {"arm": "x", "metric": "no.ratio", "ratio": null},
+            {"arm": "y", "metric": "cpu.integer.time", "ratio": {"point": 9.0, "low": 8.0, "high": 10.0}}]})
+    }
+
+    #[test]
+    fn compositions_agree_differ_or_stay_open() {
+        let mut table = Table::new();
+        for (place, (point, half)) in [(1.0, 0.001), (1.001, 0.001), (1.02, 0.001), (1.02, 0.05)]
+            .into_iter()
+            .enumerate()
+        {
+            add(&mut table, place, &dossier(point, half)).unwrap();
+            add(&mut table, place, &dossier(point, half)).unwrap();
+        }
+        let (rows, counts) = rows(&table);
+        assert_eq!((rows.len(), counts), (1, [1, 1, 1]), "{rows:?}");
+        assert!(add(&mut table, 0, &json!({})).is_err());
+    }
+
+    #[test]
+    fn runs_that_scatter_widen_their_mean() {
+        let one = |ln| Estimate { ln, error: 0.001 };
+        let calm = Estimate::mean(&[one(0.1), one(0.1)]).unwrap();
+        let wild = Estimate::mean(&[one(0.0), one(0.2)]).unwrap();
+        assert!((calm.ln - 0.1).abs() < 1e-12 && (wild.ln - 0.1).abs() < 1e-12);
+        assert!(wild.error > 50.0 * calm.error, "{wild:?}");
+        assert_eq!(Estimate::mean(&[]), None);
+    }
+
+    #[test]
+    fn study_has_its_arms_and_workloads() {
+        let text = study(&[("x", "container"), ("x2", "container")], WORKLOADS, false);
+        let study: toml::Table = toml::from_str(&text).unwrap();
+        assert_eq!(study["arm"].as_array().unwrap().len(), 3);
+        assert_eq!(study["workload"].as_array().unwrap().len(), 14);
+        assert_eq!(study["design"]["alternate"].as_bool(), Some(false));
+    }
+}

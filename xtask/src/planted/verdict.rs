@@ -1,0 +1,184 @@
+//! Whether the answer about a plant is right.
+
+use super::Plant;
+
+/// What came of one.
+#[derive(Debug)]
+pub(super) struct Verdict {
+    pub(super) is_right: bool,
+    pub(super) told: String,
+}
+
+impl Verdict {
+    pub(super) fn wrong(told: String) -> Self {
+        Self {
+            is_right: false,
+            told,
+        }
+    }
+}
+
+/// Whether the answer is the right one.
+pub(super) fn judged(plant: &Plant, dossier: &serde_json::Value) -> Verdict {
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or("–").to_owned();
+    let outcome = text(&dossier["why"]["outcome"]);
+    let first = &dossier["findings"][0];
+    let (cause, status) = (text(&first["cause"]), text(&first["status"]));
+    let confirmed = dossier["findings"].as_array().is_some_and(|findings| {
+        // That an environment takes time to make is true of every one, and no fault of the program's.
+        findings.iter().any(|finding| {
+            finding["status"] == "confirmed" && !text(&finding["cause"]).starts_with("startup.")
+        })
+    });
+    let answer = text(&dossier["why"]["answer"]);
+    match &plant.cause {
+        Some(wanted) => {
+            let wrong = wrongly_confirmed(wanted, dossier);
+            let accused = if wrong.is_empty() {
+                String::new()
+            } else {
+                format!(", WRONGLY CONFIRMED: {}", wrong.join(", "))
+            };
+            Verdict {
+                is_right: *wanted == cause && status == plant.status && wrong.is_empty(),
+                told: format!(
+                    "wanted {wanted}, first is {cause} ({status}), outcome {outcome}{accused}: {answer}"
+                ),
+            }
+        }
+        None => Verdict {
+            is_right: !confirmed && outcome != "cost",
+            told: format!("outcome {outcome}, first is {cause} ({status}): {answer}"),
+        },
+    }
+}
+
+/// Seconds of a budget such as `75s` or `2m`.
+pub(super) fn seconds_of(budget: &str) -> Option<f64> {
+    let (number, unit) = budget.split_at(budget.len().checked_sub(1)?);
+    let number: f64 = number.parse().ok()?;
+    match unit {
+        "s" => Some(number),
+        "m" => Some(60.0 * number),
+        _ => None,
+    }
+}
+
+/// What an answer must not do, whatever was planted: name a cause in its first two lines that was not tested, or stay
+/// undecided with a third of its time left. `used` is the part of the budget that it took.
+pub(super) fn careless(dossier: &serde_json::Value, used: f64) -> Vec<String> {
+    let why = &dossier["why"];
+    let head = [&why["answer"], &why["lines"][0]["text"]];
+    let head: Vec<&str> = head.iter().filter_map(|text| text.as_str()).collect();
+    let findings = dossier["findings"].as_array().into_iter().flatten();
+    let mut wrong: Vec<String> = findings
+        .filter(|finding| finding["status"] == "untested")
+        .filter_map(|finding| {
+            let cause = finding["cause"].as_str()?;
+            let id = cause.strip_prefix("own.").unwrap_or(cause);
+            let is_named = head
+                .iter()
+                .any(|text| text.contains(&format!("`{id}`")) || text.contains(cause));
+            is_named.then(|| format!("names `{cause}`, which was not tested"))
+        })
+        .collect();
+    let is_open = why["outcome"] == "undecided" || why["reason"] == "not-found";
+    if is_open && used < 2.0 / 3.0 {
+        wrong.push(format!("undecided after {:.0} % of its time", 100.0 * used));
+    }
+    wrong
+}
+
+/// Differences of a container of the user's own that are confirmed beside the one that is wrong with it.
+fn wrongly_confirmed(wanted: &str, dossier: &serde_json::Value) -> Vec<String> {
+    let findings = dossier["findings"].as_array();
+    let causes = findings
+        .into_iter()
+        .flatten()
+        .filter(|finding| finding["status"] == "confirmed")
+        .filter_map(|finding| finding["cause"].as_str());
+    let is_wrong = |cause: &&str| cause.starts_with("own.") && *cause != wanted;
+    causes.filter(is_wrong).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::confirmed;
+    use super::*;
+
+    #[test]
+    fn only_the_wanted_cause_in_the_first_place_and_confirmed_is_right() {
+        let plant = |cause: Option<&str>| Plant {
+            what: "x".into(),
+            cause: cause.map(str::to_owned),
+            status: confirmed(),
+            env: "container".into(),
+            like: None,
+            loosen: None,
+            set: Vec::new(),
+            metric: None,
+            under: Vec::new(),
+            budget: "1m".into(),
+            command: vec!["x".into()],
+            files: std::collections::BTreeMap::new(),
+            before: None,
+            beside: None,
+            after: None,
+            possible: None,
+            needs: Vec::new(),
+            small: false,
+        };
+        let dossier = |outcome: &str, cause: &str, status: &str| {
+            serde_json::json!({
+                "why": {"outcome": outcome},
+                "findings": [{"cause": cause, "status": status}]
+            })
+        };
+        let planted = plant(Some("cpu.quota"));
+        assert!(judged(&planted, &dossier("cost", "cpu.quota", "confirmed")).is_right);
+        assert!(!judged(&planted, &dossier("cost", "cpu.quota", "supported")).is_right);
+        assert!(!judged(&planted, &dossier("cost", "cpu.other", "confirmed")).is_right);
+        assert!(!judged(&planted, &serde_json::json!({"findings": []})).is_right);
+        let both = serde_json::json!({
+            "why": {"outcome": "cost"},
+            "findings": [{"cause": "own.cpus", "status": "confirmed"}, {"cause": "own.dns", "status": "confirmed"}]
+        });
+        let verdict = judged(&plant(Some("own.cpus")), &both);
+        assert!(
+            !verdict.is_right && verdict.told.contains("own.dns"),
+            "{verdict:?}"
+        );
+        let clean = plant(None);
+        assert!(
+            judged(
+                &clean,
+                &serde_json::json!({"why": {"outcome": "none"}, "findings": []})
+            )
+            .is_right
+        );
+        assert!(!judged(&clean, &dossier("cost", "cpu.quota", "untested")).is_right);
+        assert!(!judged(&clean, &dossier("none", "cpu.quota", "confirmed")).is_right);
+    }
+    #[test]
+    fn untested_cause_in_the_head_and_unused_time_are_careless() {
+        let dossier = |answer: &str, line: &str, reason: &str| {
+            serde_json::json!({
+                "why": {"outcome": "cost", "reason": reason, "answer": answer, "lines": [{"text": line}]},
+                "findings": [{"cause": "own.cpus", "status": "untested"}, {"cause": "network.dns", "status": "refuted"}]
+            })
+        };
+        let wrong = |dossier: &serde_json::Value, used: f64| careless(dossier, used).join(", ");
+        let found = dossier("2× slower.", "`dns`: confirmed", "confirmed");
+        assert_eq!(wrong(&found, 0.1), "");
+        assert!(
+            wrong(&dossier("2× slower.", "`cpus` perhaps", "confirmed"), 0.1).contains("own.cpus")
+        );
+        let open = dossier("2× slower.", "not found yet", "not-found");
+        assert_eq!(wrong(&open, 0.9), "");
+        assert!(wrong(&open, 0.4).contains("40 %"));
+        assert_eq!(
+            (seconds_of("75s"), seconds_of("2m"), seconds_of("s")),
+            (Some(75.0), Some(120.0), None)
+        );
+    }
+}
