@@ -71,6 +71,9 @@ pub struct Role {
     pub before: Option<String>,
     /// The arm that this one is a changed copy of, or, where it is the baseline that is changed, stands for.
     pub of: Option<String>,
+    /// Where two sides are compared and this arm is the second with something of the first: the names of those
+    /// differences.
+    pub without: Vec<String>,
 }
 
 /// A question of `tare why`.
@@ -200,6 +203,7 @@ impl ArmSpec {
         }
         put("before", role.before.as_deref().map(Value::from));
         put("of", role.of.as_deref().map(Value::from));
+        put("without", listed(role.without.iter().cloned()));
         settings
     }
 }
@@ -300,6 +304,7 @@ impl TryFrom<Stored> for ArmSpec {
             },
             before: taken("before").map(|value| value.to_string()),
             of: taken("of").map(|value| value.to_string()),
+            without: texts(taken("without")),
         };
         Ok(Self {
             id,

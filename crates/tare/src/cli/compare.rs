@@ -125,9 +125,7 @@ pub(super) fn answer(options: &Options, kind: Kind, place: &Place) -> Result<Ans
         }
     };
     let written = write(options, &comparison);
-    for line in &measured.left_behind {
-        output::tell(&format!("left behind: {line}; `tare clean` tries again"));
-    }
+    output::left_behind(&measured.left_behind);
     if measured.left_behind.is_empty() {
         session.end()?;
     }
@@ -182,6 +180,19 @@ fn against(
     Ok(Answer {
         comparison,
         is_interrupted,
+    })
+}
+
+/// The two sides that `tare why` asks about.
+pub(super) fn two_sides(
+    options: &Options,
+    cx: &Context<'_>,
+) -> Result<[crate::compare::study::Side; 2], Failed> {
+    check(options)?;
+    let sides = sides::of(options, None, false, cx)?;
+    sides.try_into().map_err(|_| {
+        Failed::new(Exit::Usage, "two sides are wanted")
+            .hint("tare why --a docker:image=app:1 --b docker:image=app:2 -- CMD")
     })
 }
 

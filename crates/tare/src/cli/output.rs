@@ -101,6 +101,13 @@ pub fn tell(text: &str) {
     drawn(&printable(text));
 }
 
+/// Says what could not be removed.
+pub fn left_behind(lines: &[String]) {
+    for line in lines {
+        tell(&format!("left behind: {line}; `tare clean` tries again"));
+    }
+}
+
 fn drawn(text: &str) {
     // Nobody is left to be told that standard error is closed.
     let _ = writeln!(anstream::stderr().lock(), "{}", readable(text));

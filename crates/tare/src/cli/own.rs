@@ -336,7 +336,12 @@ pub(super) fn hunt(
     let Some(asks) = &ask.own else {
         return Ok(measured);
     };
-    let trials = conclude::suspects(&measured.data, &measured.dossier);
+    // What the catalogue knows is about environments, not about two sides.
+    let trials = if asks.undo.is_empty() {
+        conclude::suspects(&measured.data, &measured.dossier)
+    } else {
+        Vec::new()
+    };
     let cells = measured.dossier.cells.iter();
     let mut ratios = cells
         .filter(|cell| cell.arm == ask.driver && cell.metric == ask.metric)

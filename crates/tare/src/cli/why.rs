@@ -27,6 +27,7 @@ use crate::why::{self, Ask, First, again, carry, conclude, cut_off};
 
 mod line;
 mod metric;
+mod sides;
 mod words;
 
 use words::{tell_round, too_long, usual};
@@ -83,6 +84,8 @@ pub(crate) struct Why {
     /// it could write to yours; all of it is removed in the end.
     #[arg(long, requires = "compose")]
     with_dependencies: bool,
+    #[command(flatten)]
+    sides: sides::SideFlags,
     /// Apply the fix to your command line at the end and check that the slowdown is gone.
     #[arg(long)]
     apply_check: bool,
@@ -109,7 +112,7 @@ pub(crate) struct Why {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Command to run, or a `docker run …` line.
-    #[arg(last = true, required_unless_present_any = ["like", "compose"], value_name = "CMD")]
+    #[arg(last = true, required_unless_present_any = ["like", "compose", "a"], value_name = "CMD")]
     command: Vec<String>,
 }
 
@@ -196,7 +199,7 @@ impl Why {
             Ok(mut measured) => {
                 measured.left_behind.extend(beside);
                 let outcome = self.write(&measured);
-                left_behind(&measured.left_behind);
+                output::left_behind(&measured.left_behind);
                 if measured.left_behind.is_empty() {
                     session.end()?;
                 }
@@ -215,7 +218,7 @@ impl Why {
                 if !failed.may_have_left && beside.is_empty() {
                     session.end()?;
                 }
-                left_behind(&beside);
+                output::left_behind(&beside);
                 Err(failed)
             }
         }
@@ -360,6 +363,9 @@ impl Why {
         }
         let (metric, pick, _) = asked;
         let cx = session.context(progress);
+        if let Some(pair) = self.sides.given() {
+            return self.ask_sides(pair, (metric, pick), &cx);
+        }
         let driver = match driver {
             Some(driver) => driver,
             None => usual(&cx)?,
@@ -373,7 +379,7 @@ impl Why {
             has_own_image: settings.value("image").is_some(),
             shows_private: self.show_private,
             empty,
-            directory: None,
+            ..carry::Wish::default()
         };
         match stdin::read()? {
             Input::None => {}
@@ -572,11 +578,4 @@ fn differs(measured: &Measured) -> bool {
         let explained = [WhyOutcome::Cost, WhyOutcome::Gain, WhyOutcome::StartUp];
         explained.contains(&why.outcome)
     })
-}
-
-/// Tells what could not be removed.
-fn left_behind(lines: &[String]) {
-    for line in lines {
-        output::tell(&format!("left behind: {line}; `tare clean` tries again"));
-    }
 }

@@ -11,8 +11,6 @@ use tare_model::dossier::Dossier;
 use super::limits::Limits;
 use super::row::{self, Row, Word};
 
-/// False alarms of a whole gate or comparison, all of its rows together.
-pub const ALARM_RATE: f64 = 0.01;
 /// How often a comparison without a gate may be looked at before it ends; the looks share the rate of false alarms.
 pub const LOOKS: usize = 5;
 
@@ -138,6 +136,7 @@ fn holm(rows: &[Row], rate: f64, p: fn(&Row) -> Option<f64>) -> Vec<bool> {
 mod tests {
     use super::*;
     use crate::cause::composed;
+    use crate::compare::limits::ALARM_RATE;
     use crate::compare::row::tests::cell;
     use tare_model::dossier::DossierCell;
 

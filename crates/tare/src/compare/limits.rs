@@ -33,6 +33,8 @@ pub struct Limits {
     pub shares: usize,
 }
 
+/// False alarms of a whole gate or comparison, all of its rows together.
+pub const ALARM_RATE: f64 = 0.01;
 /// A time difference below which no row is red: less than starting a process varies by.
 const FLOOR_NS: f64 = 50_000.0;
 /// A difference in memory below which no row is red: a few pages come and go with the layout of addresses.
@@ -67,7 +69,7 @@ impl Limits {
 
     /// False alarms of this comparison, all of its rows together.
     pub fn alarm_rate(&self) -> f64 {
-        super::gate::ALARM_RATE / self.shares.max(1) as f64
+        ALARM_RATE / self.shares.max(1) as f64
     }
 }
 

@@ -16,7 +16,7 @@ use tare_model::launch::DockerRelease;
 use tare_model::{ArmId, Facts, Params};
 
 use super::own::asked::Asked;
-use super::own::{Bare, Changed, Own, Retold, Taken, Wish};
+use super::own::{Bare, Changed, ImageParts, Own, Retold, Taken, Wish};
 use super::record;
 use super::{Availability, Configured, Declared, Driver, EnvError};
 use crate::cx::{CommandLine, Context, files, vars};
@@ -368,6 +368,17 @@ impl Driver for Docker {
     ) -> Result<Changed, EnvError> {
         self.within(taken.wish.context)
             .taken_changed(cx, taken, without)
+    }
+
+    fn image_parts(
+        &self,
+        cx: &Context<'_>,
+        settings: &Params,
+        paths: &[String],
+        folder: &Path,
+    ) -> Result<ImageParts, EnvError> {
+        let context = settings.text("context");
+        self.within(context).parts(cx, settings, paths, folder)
     }
 
     /// Every place on record must be swept. Elsewhere the run has made nothing; the usual engine is looked at all the

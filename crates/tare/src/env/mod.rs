@@ -246,6 +246,21 @@ pub trait Driver: Sync {
             change: "the same without it".to_owned(),
         })
     }
+    /// Copies, in `folder`, of files of the image that these settings name, and its variables.
+    /// # Errors
+    /// The driver has no images, or a file is not there.
+    fn image_parts(
+        &self,
+        _cx: &Context<'_>,
+        _settings: &Params,
+        _paths: &[String],
+        _folder: &std::path::Path,
+    ) -> Result<own::ImageParts, EnvError> {
+        Err(EnvError::Absent {
+            why: format!("`{}` does not expose the files of its images", self.id()),
+            fix: None,
+        })
+    }
     /// Removes whatever carries the label of `run`, which nobody carries out at the time, and says what it
     /// removed, one line each. An error means that something may be left. For what an earlier crash left behind.
     fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError>;

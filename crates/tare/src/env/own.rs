@@ -208,6 +208,15 @@ pub struct Bare {
     pub without: Vec<String>,
 }
 
+/// Parts of an image that are compared with those of another one.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ImageParts {
+    /// Copies of its files, by their paths inside.
+    pub files: BTreeMap<String, PathBuf>,
+    /// The variables that it brings.
+    pub variables: BTreeMap<String, String>,
+}
+
 /// A line that is told in place of another, because something changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retold {
@@ -366,6 +375,15 @@ pub fn without(settings: &Params, more: &[String]) -> Params {
 pub fn is_own(settings: &Params) -> bool {
     let says = |name: &str| settings.value(name).is_some();
     [LIKE, like::RUN, like::COMPOSE].into_iter().any(says) || is_inside(settings)
+}
+
+/// What an arm does without: of something of the user's, or of the second of two sides.
+pub fn without_of(arm: &tare_model::ArmSpec) -> Option<Vec<String>> {
+    if is_own(&arm.settings) {
+        return Some(arm.settings.words(WITHOUT));
+    }
+    let without = &arm.role.without;
+    (!without.is_empty()).then(|| without.clone())
 }
 
 /// Whether an arm with these settings is a running container of the user's itself.

@@ -39,7 +39,9 @@ pub(super) struct Sides<'a> {
 
 impl Sides<'_> {
     fn inside(&self) -> String {
-        if env::own::is_own(&self.env.settings) {
+        if self.baseline == own::sides::FIRST {
+            "with b".to_owned()
+        } else if env::own::is_own(&self.env.settings) {
             "in your container".to_owned()
         } else {
             format!("in `{}`", self.env.id)
@@ -48,6 +50,7 @@ impl Sides<'_> {
 
     fn outside(&self) -> &'static str {
         match self.baseline {
+            own::sides::FIRST => "than with a",
             own::PLAIN => "than in a plain container",
             HOST if !env::own::is_own(&self.env.settings) => "than on the host",
             _ => "than outside",

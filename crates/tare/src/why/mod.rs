@@ -149,12 +149,20 @@ impl Ask {
     /// What is done to the command in the environment, and at every step on the way there. An engine's containers
     /// write into its log.
     fn change(&self) -> CommandChange {
-        self.change_in(&self.driver)
+        let head = self.own.as_ref().map(|own| own.head.clone());
+        let head = head.unwrap_or_default();
+        CommandChange {
+            argv: head.argv,
+            variables: head.variables,
+            ..self.change_in(&self.driver)
+        }
     }
 
     /// The same in what it is compared with.
     fn change_of(&self, base: &Base) -> CommandChange {
         CommandChange {
+            argv: base.change.argv.clone(),
+            variables: base.change.variables.clone(),
             left_out: base.change.left_out,
             directory: base.change.directory.clone(),
             ..self.change_in(&base.driver)

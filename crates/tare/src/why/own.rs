@@ -25,6 +25,7 @@ mod costs;
 mod eliminated;
 mod hunt;
 mod members;
+pub mod sides;
 mod sifting;
 mod trace;
 
@@ -88,6 +89,22 @@ pub struct Asks {
     pub copy: Option<Params>,
     /// Why each run needs a new container, if it does.
     pub fresh: Option<String>,
+    /// Where two sides of the user's are asked about: what the second one changes of the command, and how each
+    /// difference is undone.
+    pub head: CommandChange,
+    /// See `head`.
+    pub undo: BTreeMap<String, sides::Undo>,
+}
+
+impl Asks {
+    /// What an arm notes that does without these differences, where its settings do not say so.
+    fn noted(&self, without: &[String]) -> Vec<String> {
+        if self.undo.is_empty() {
+            Vec::new()
+        } else {
+            without.to_vec()
+        }
+    }
 }
 
 /// The command as it is run in both.

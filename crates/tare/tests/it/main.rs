@@ -101,6 +101,8 @@ mod schema;
 #[cfg(target_os = "linux")]
 mod service;
 mod shapes;
+#[cfg(target_os = "linux")]
+mod sides;
 #[path = "../../../tare-agent/tests/common/skip.rs"]
 mod skip;
 #[cfg(target_os = "linux")]

@@ -19,8 +19,13 @@ const LARGEST: usize = 256 << 20;
 const TRIED_BELOW_NS: u64 = 5_000_000_000;
 
 /// Gives every side, and the control, a copy of its program; the control's command. Sides stay as they are where their
-/// programs cannot be copied.
-pub(super) fn made(cx: &Context<'_>, sides: &mut [Side], looks: &[Observed]) -> Vec<String> {
+/// programs cannot be copied. `prints_same` says that every run of a side prints the same.
+pub(super) fn made(
+    cx: &Context<'_>,
+    sides: &mut [Side],
+    looks: &[Observed],
+    prints_same: bool,
+) -> Vec<String> {
     let own = sides[0].call.argv.clone();
     let is_short = looks.iter().map(|look| look.wall_ns).sum::<u64>() <= TRIED_BELOW_NS;
     let is_plain = |side: &Side| side.driver == "host" && side.call.stdin_file.is_none();
@@ -38,7 +43,7 @@ pub(super) fn made(cx: &Context<'_>, sides: &mut [Side], looks: &[Observed]) -> 
     }
     let looked = looks.iter().chain([&looks[0]]);
     for ((side, look), copy) in sides.iter().chain([&sides[0]]).zip(looked).zip(&copies) {
-        if !does_the_same(cx, side, look, copy) {
+        if !does_the_same(cx, side, (look, prints_same), copy) {
             output::tell(&format!(
                 "note: a copy of `{}` does not do the same, so all sides run from their own files, the A/A control from the base's",
                 output::printable(&side.call.argv[0])
@@ -70,8 +75,13 @@ fn copied(cx: &Context<'_>, place: usize, program: &str) -> Option<String> {
     copy.to_str().map(str::to_owned)
 }
 
-/// Whether the copy ends and prints as the program itself did.
-fn does_the_same(cx: &Context<'_>, side: &Side, look: &Observed, copy: &str) -> bool {
+/// Whether the copy ends as the program itself did, and prints the same where each run of that does.
+fn does_the_same(
+    cx: &Context<'_>,
+    side: &Side,
+    (look, prints_same): (&Observed, bool),
+    copy: &str,
+) -> bool {
     let folder = side.call.directory.as_deref().unwrap_or("/");
     let words = ["-c", "cd \"$0\" && exec \"$@\"", folder, copy];
     let arguments = words
@@ -91,5 +101,6 @@ fn does_the_same(cx: &Context<'_>, side: &Side, look: &Observed, copy: &str) -> 
         tare_model::outcome::Exit::Signal(_) => None,
     };
     // Messages name the path under which a program was started.
-    finished.status == status && (look.report.is_cut || finished.stdout == look.report.stdout.0)
+    let is_compared = prints_same && !look.report.is_cut;
+    finished.status == status && (!is_compared || finished.stdout == look.report.stdout.0)
 }

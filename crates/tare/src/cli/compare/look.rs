@@ -82,7 +82,7 @@ pub(super) fn looked(
     let control = if is_same || !hooks.are_none() {
         sides[0].call.argv.clone()
     } else {
-        copies::made(cx, &mut sides, &looks)
+        copies::made(cx, &mut sides, &looks, prints_same)
     };
     let longest_ns = looks.iter().map(|look| look.wall_ns).max().unwrap_or(0);
     let is_chatty = looks

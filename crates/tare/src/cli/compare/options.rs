@@ -9,6 +9,7 @@ use super::super::{Exit, Failed, output};
 use crate::compare::forms::Annotations;
 use crate::compare::limits::Limits;
 use crate::config::units;
+use crate::env;
 use crate::workload::user_command;
 
 #[allow(
@@ -190,6 +191,31 @@ impl Options {
             more_is_better: self.more_is_better,
             metric: None,
         }))
+    }
+
+    /// The options of two sides: commands, or with a command environments or variables.
+    pub(in crate::cli) fn of_sides(pair: [&str; 2], command: &[String]) -> Result<Self, Failed> {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            options: Options,
+        }
+        let are_variables = pair.iter().all(|text| {
+            let name = text.split('=').next().unwrap_or_default();
+            text.contains('=') && !name.contains([':', ',']) && env::find(name).is_none()
+        });
+        let mut words = vec!["compare".to_owned()];
+        if command.is_empty() {
+            words.extend(pair.map(str::to_owned));
+        } else if are_variables {
+            let command = shlex::try_join(command.iter().map(String::as_str)).map_err(wrong)?;
+            words.extend(pair.map(|text| format!("{text} {command}")));
+        } else {
+            words.extend(["--a", pair[0], "--b", pair[1], "--"].map(str::to_owned));
+            words.extend(command.iter().cloned());
+        }
+        let line = <Line as clap::Parser>::try_parse_from(words).map_err(wrong)?;
+        Ok(line.options)
     }
 
     /// The commands that are compared as commands, as typed and as words; with the values of a parameter in them.

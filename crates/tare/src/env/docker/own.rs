@@ -40,6 +40,7 @@ mod engine_machine;
 #[cfg(unix)]
 mod line;
 mod networks;
+mod parts;
 #[cfg(unix)]
 mod patch;
 mod remedy;

@@ -119,14 +119,14 @@ impl Judging<'_> {
         if let Some(reason) = reason {
             finding.tried = Some(format!("{}: not available here: {reason}", suspect.tried));
         }
-        if own::is_own(&spec.settings) {
+        if let Some(without) = own::without_of(spec) {
             let failure = match reason {
                 Some(reason) => Some(format!("it cannot be removed here: {reason}")),
                 None => self.fails(spec, &suspect.metric).then(|| FAILS.to_owned()),
             };
             self.without.push(TriedWithout {
                 arm: spec.id.to_string(),
-                without: spec.settings.words(own::WITHOUT),
+                without,
                 status,
                 share: finding.share,
                 failure,
@@ -220,10 +220,7 @@ pub(super) fn findings(
         let mut specs = study.arms.iter();
         specs.find(|spec| spec.id.as_str() == arm && spec.id != env.id)
     };
-    let without = |arm: &str| {
-        let settings = &other(arm)?.settings;
-        own::is_own(settings).then(|| settings.words(own::WITHOUT))
-    };
+    let without = |arm: &str| own::without_of(other(arm)?);
     own_parts::sifted(&mut findings, without, |set, rest| {
         own_parts::came_back(&readings.differences(set, rest, &asked), &total)
     });

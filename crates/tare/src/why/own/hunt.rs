@@ -1,11 +1,10 @@
-//! The search through the differences of a container of the user's own: which arms are measured next, and what they
-//! showed.
+//! The search through the differences of a container of the user's own, or of two sides: which arms are measured next,
+//! and what they showed.
 //!
-//! Every study has both sides in its blocks again. Where a round decided nothing, the same arms get more blocks
-//! before anything is concluded from it; what is found is proved once more in blocks of its own, because something
-//! is always found among many.
-//! What it cannot see: how fast an arm is that has not run yet. Parts that together are everything together take the
-//! whole cost, and what proves something takes at least half of it: with that the time is planned.
+//! Every study has both sides in its blocks again. Where a round decided nothing, the same arms get more blocks before
+//! anything is concluded from it; what is found is proved once more, because something is always found among many.
+//! What it cannot see: how fast an arm is that has not run yet. For the plan, parts that together are everything take
+//! the whole cost, and what proves something takes at least half of it.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +23,7 @@ use super::costs::{Costs, fitting};
 use super::members::{is_open, reduced, sorted, tries, without_one};
 use super::sifting::{narrowest, suspect_of};
 use super::trace::Trace;
-use super::{Asks, COPY, PLAIN, PROOF, TRY, steps};
+use super::{Asks, COPY, PLAIN, PROOF, TRY, sides, steps};
 use crate::analyze::RunData;
 use crate::env::own::{self, WITHOUT};
 
@@ -268,7 +267,7 @@ impl Hunt {
                     arms.put("off", tried, |role| role.suspects.push(trial.suspect));
                 }
             }
-            if spare > CATALOGUE_MOST && first.cut_ns.is_none() {
+            if spare > CATALOGUE_MOST && first.cut_ns.is_none() && asks.undo.is_empty() {
                 climb(ask, asks, &mut arms);
             }
         }
@@ -315,6 +314,7 @@ impl Hunt {
         let id = arms.put_as(self.known.get(&without), TRY, &arm, |role| {
             role.suspects.push(suspect);
             role.of = of;
+            role.without = asks.noted(&without);
         });
         self.known.insert(without, id.clone());
         id
@@ -361,6 +361,7 @@ impl Hunt {
             let id = arms.put_as(self.proofs.get(set), PROOF, &arm, |role| {
                 role.suspects.push(suspect);
                 role.of = of;
+                role.without = asks.noted(set);
             });
             self.proofs.insert(set.clone(), id);
         }
@@ -458,6 +459,9 @@ fn shown(readings: &Readings, ask: &Ask, (floor, arm): (&str, &str)) -> Option<S
 }
 
 fn tried(ask: &Ask, asks: &Asks, without: &[String]) -> Tried {
+    if !asks.undo.is_empty() {
+        return sides::tried(ask, &asks.head, &asks.undo, without);
+    }
     let whole = asks.copy.as_ref().unwrap_or(&ask.settings);
     Tried {
         driver: ask.driver.clone(),

@@ -11,6 +11,7 @@ use tare_model::dossier::DossierFinding;
 use super::super::counterfactual::MOST;
 use super::super::search::Shown;
 use super::members::{Fate, Rest, fate, sorted, without_one};
+use super::sides::FIRST;
 use super::{Asks, CLAIM, ONE_OF, PROOF, RUNNING, SEVERAL, TOGETHER, TRY};
 use crate::env::own::{Difference, OWN};
 
@@ -84,7 +85,11 @@ pub(super) fn suspect_of(asks: &Asks, ids: &[String], metric: &str) -> Suspect {
             join(|it| &it.price, "; ")
         },
         metric: metric.to_owned(),
-        tried: format!("a container like it without {what}"),
+        tried: if asks.undo.is_empty() {
+            format!("a container like it without {what}")
+        } else {
+            format!("b with what {FIRST} has in place of {what}")
+        },
         is_outside: false,
     }
 }
