@@ -69,6 +69,10 @@ pub struct Pick {
 
 /// A program to be run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "switches that have nothing to do with each other"
+)]
 pub struct CommandCall {
     /// The program, by its name on the search path or by its path, and its arguments. Placeholders
     /// ([`ADDRESS`], [`BIND`], [`PORT`], [`FOLDER`]) are replaced.

@@ -196,7 +196,9 @@ impl Session<'_> {
             });
         }
         awake.or_void(self.cx.clock, &mut records);
-        records.iter_mut().for_each(|record| self.spare(record));
+        for record in &mut records {
+            self.spare(record);
+        }
         self.store.append_all(&records)?;
         let slot_ns = self.cx.clock.now_ns().saturating_sub(begun_ns) / trials.len() as u64;
         for (place, record) in records.iter().enumerate() {
