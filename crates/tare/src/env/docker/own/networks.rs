@@ -145,14 +145,11 @@ fn created(
     like: Like,
 ) -> Result<(), EnvError> {
     let mut labels = labels_of_run(cx);
-    match arm {
-        Some(arm) => {
-            labels.insert("tare.arm".to_owned(), arm.to_string());
-        }
-        None => {
-            let arm = ArmId::new("network").expect("the constant is a name");
-            record::add(cx, docker.id(), &arm, &Place::beside(&arm, docker.named()))?;
-        }
+    if let Some(arm) = arm {
+        labels.insert("tare.arm".to_owned(), arm.to_string());
+    } else {
+        let arm = ArmId::new("network").expect("the constant is a name");
+        record::add(cx, docker.id(), &arm, &Place::beside(&arm, docker.named()))?;
     }
     if found(api, name)?.is_some() {
         return Ok(());
