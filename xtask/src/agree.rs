@@ -6,6 +6,7 @@
 //! two one-sided tests at 5 % show it to be within 0.5 % (loops, calls) or 2 % (anything else), and differs where its
 //! difference is beyond two standard errors and not within that. `TARE` names a program that is built already.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::process::ExitCode;
 
@@ -84,12 +85,13 @@ fn study(arms: &[(&str, &str)], workloads: &str, slices: bool) -> String {
         "id = \"agree\"\ntitle = \"Does a ratio depend on the other arms?\"\nbaseline = \"host\"\n\n[design]\ntrial = \"60ms\"\nblocks_min = 8\nalternate = {slices}\n\n[[arm]]\nid = \"host\"\n"
     );
     for (id, driver) in arms {
-        text.push_str(&format!(
+        let _ = write!(
+            text,
             "\n[[arm]]\nid = \"{id}\"\ndriver = \"{driver}\"\nrequired = true\n"
-        ));
+        );
     }
     for workload in workloads.split(',') {
-        text.push_str(&format!("\n[[workload]]\nid = \"{workload}\"\n"));
+        let _ = write!(text, "\n[[workload]]\nid = \"{workload}\"\n");
         if workload.starts_with("tcp-") {
             text.push_str("path = \"host→arm\"\n");
         }
@@ -112,13 +114,11 @@ fn add(table: &mut Table, composition: usize, dossier: &Value) -> Result<()> {
         let Some(estimate) = Estimate::of(cell) else {
             continue;
         };
-        let place = match table.iter().position(|(known, _)| known == metric) {
-            Some(place) => place,
-            None => {
-                table.push((metric.to_owned(), Default::default()));
-                table.len() - 1
-            }
-        };
+        let known = table.iter().position(|(known, _)| known == metric);
+        let place = known.unwrap_or_else(|| {
+            table.push((metric.to_owned(), Default::default()));
+            table.len() - 1
+        });
         table[place].1[composition].push(estimate);
     }
     Ok(())

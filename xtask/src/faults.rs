@@ -135,7 +135,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     ensure!(
         !ready.is_empty(),
         "no case can run here: {absent:?}; there are: {}",
-        place::names()
+        place::case_names()
     );
     let foreign = Foreign::plant()?;
     let n_cases = u32::try_from(ready.len())?;

@@ -6,6 +6,7 @@
 //! every alarm is false; otherwise an alarm in the right direction is a find. `TARE` names a program that is built already.
 //! What it cannot see: how quiet the machine was, which hits all ways alike.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -280,7 +281,7 @@ fn row(name: &str, doses: &[f64], by_dose: &[Vec<Answer>]) -> String {
             }
         };
         let count = answers.iter().filter(is).count();
-        row.push_str(&format!(" {count} of {} |", answers.len()));
+        let _ = write!(row, " {count} of {} |", answers.len());
     }
     let distances = by_dose.iter().flat_map(|answers| {
         let pairs = answers.iter().zip(answers.iter().skip(1));

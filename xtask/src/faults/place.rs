@@ -40,7 +40,7 @@ pub(super) const CASES: &[Case] = &tare_model::rows! {
     case("host", "host", 3),
 };
 
-pub(super) fn names() -> String {
+pub(super) fn case_names() -> String {
     let names: Vec<&str> = CASES.iter().map(|case| case.name).collect();
     names.join(", ")
 }

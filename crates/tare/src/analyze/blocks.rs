@@ -85,9 +85,15 @@ mod tests {
     #[test]
     fn entries_stand_in_the_order_of_blocks_however_they_came() {
         let mut blocks = Blocks::default();
-        for block in [5, 7, 2, 9, 2, 7] {
-            let before = blocks.insert(block, block * 10);
-            assert_eq!(before.is_some(), [2, 7].contains(&block));
+        for (block, is_again) in [
+            (5, false),
+            (7, false),
+            (2, false),
+            (9, false),
+            (2, true),
+            (7, true),
+        ] {
+            assert_eq!(blocks.insert(block, block * 10).is_some(), is_again);
         }
         assert_eq!(blocks.keys().collect::<Vec<u32>>(), [2, 5, 7, 9]);
         assert_eq!((blocks.get(7), blocks.get(8)), (Some(&70), None));

@@ -157,6 +157,8 @@ mod tests {
     use tare_model::Value;
     use tare_model::dossier::DossierBlock;
 
+    use ClaimVerdict::{Fails, Holds, NotTestable};
+
     use super::*;
     use crate::analyze::cell::level_of;
     use crate::analyze::publication::tests::publication_of;
@@ -267,7 +269,6 @@ claim = [
         let dossier = of_blocks([1.0, 1.0, 1.05]);
         let claims = judged(&publication_of(PARTS), &dossier);
         let verdicts: Vec<ClaimVerdict> = claims.iter().map(|claim| claim.verdict).collect();
-        use ClaimVerdict::{Fails, Holds, NotTestable};
         assert_eq!(verdicts, [Holds, Fails, NotTestable, Holds], "{claims:?}");
         assert!(claims[2].because.contains("premise"), "{claims:?}");
     }

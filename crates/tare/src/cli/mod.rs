@@ -164,9 +164,9 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Measure the same work in every environment, in randomised blocks.
-    Run(run::Run),
+    Run(Box<run::Run>),
     /// Find which mechanism slows a command down inside, proved by switching it off.
-    Why(why::Why),
+    Why(Box<why::Why>),
     /// Find which of two or more commands, environments or revisions is faster.
     Compare(Box<compare::Compare>),
     /// Compare, and exit with status 1 if something is proven slower.

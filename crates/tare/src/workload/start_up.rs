@@ -160,8 +160,8 @@ mod tests {
         );
         let parts = GOOD.replace('}', r#","started_ns":240000010}"#);
         let samples = StartUp.decode(&raw(&parts)).unwrap();
-        let parts = [&samples[2], &samples[3]].map(|it| it.observations[0]);
-        assert_eq!(parts, [240e6, 10e6]);
+        let parts = [&samples[2], &samples[3]].map(|it| it.observations[0].to_string());
+        assert_eq!(parts, ["240000000", "10000000"]);
         let without = GOOD.replace('}', r#","stop_ns":1,"memory_bytes":0}"#);
         assert_eq!(StartUp.decode(&raw(&without)).unwrap().len(), 3);
     }

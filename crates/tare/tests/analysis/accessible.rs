@@ -228,7 +228,10 @@ fn checks_in_a_frame_find_what_is_wrong() {
     let folder = tempfile::tempdir().unwrap();
     let page = |body: &str| {
         let head = "<html lang=en><head><title>t</title><meta http-equiv=\"Content-Security-Policy\"></head>";
-        let texts: String = (0..10).map(|n| format!("<p>{n}")).collect();
+        let texts = (0..10)
+            .map(|n| format!("<p>{n}"))
+            .collect::<Vec<_>>()
+            .concat();
         checking(
             &format!("{head}<body><main><h1>one</h1>{body}{texts}</main></body></html>"),
             false,

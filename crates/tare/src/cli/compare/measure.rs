@@ -159,7 +159,7 @@ pub(super) fn all(
     let planned = if question.gate { 2 } else { 1 };
     let mut data: Vec<RunData> = Vec::new();
     let mut measured = Measured::default();
-    for number in 0..ROUNDS_MOST {
+    for (number, part) in PARTS.into_iter().enumerate() {
         let spent_ns = session.now_ns().saturating_sub(question.begun_ns) + ENDING_NS;
         let left_ns = question.budget_ns.saturating_sub(spent_ns);
         let is_planned = number < planned;
@@ -169,7 +169,7 @@ pub(super) fn all(
         let time_ns = if question.gate {
             left_ns / if is_planned { 2 - number as u64 } else { 1 }
         } else {
-            (left_ns / PARTS[number]).max(ROUND_LEAST_NS.min(left_ns))
+            (left_ns / part).max(ROUND_LEAST_NS.min(left_ns))
         };
         let round = Round {
             time_ns: time_ns.max(1),

@@ -75,7 +75,7 @@ fn parsed(file: &Path, text: &str) -> Result<Vec<Entry>, Failed> {
             return Err(wrong(file, format!("two entries are called `{name}`"))
                 .hint("give each a name of its own"));
         }
-        if entry.command.is_some() == !entry.commands.is_empty() {
+        if entry.command.is_some() != entry.commands.is_empty() {
             return Err(wrong(
                 file,
                 format!("`{name}` needs either `command` or `commands`"),

@@ -570,7 +570,6 @@ impl Channel for FakeChannel {
                     },
                 ));
             }
-            Request::Pad { .. } => {}
             Request::Facts { paths, .. } => {
                 self.stage.say(format!("facts {}", self.arm));
                 let facts = Facts::from([("paths".into(), paths.join(","))]);
@@ -600,7 +599,7 @@ impl Channel for FakeChannel {
                 }
             }
             // Its probes cannot be cut, so that nobody takes turns; and it is in no place.
-            Request::Turn { .. } | Request::Meet { .. } | Request::Bye => {}
+            Request::Pad { .. } | Request::Turn { .. } | Request::Meet { .. } | Request::Bye => {}
         }
         Ok(())
     }
