@@ -208,7 +208,7 @@ names! {
     /// Ambient capabilities.
     STATUS_CAP_AMB = "status.CapAmb", Text, by [Agent], Kept;
     /// The processors that it may use.
-    STATUS_CPUS_ALLOWED = "status.Cpus_allowed_list", List, by [Agent], Kept;
+    STATUS_CPUS_ALLOWED = "status.Cpus_allowed_list", List, by [Agent], Read;
     /// The memory nodes that it may use.
     STATUS_MEMS_ALLOWED = "status.Mems_allowed_list", List, by [Agent], Read;
     /// Whether it may have huge pages.
@@ -506,7 +506,7 @@ names! {
     /// Its digests at registries.
     IMAGE_DIGESTS = "image.digests", List, by [Driver], Kept;
     /// Its size.
-    IMAGE_SIZE = "image.size_bytes", Bytes, by [Driver], Kept;
+    IMAGE_SIZE = "image.size_bytes", Bytes, by [Driver], Read;
     /// The architecture that it is for.
     IMAGE_ARCHITECTURE = "image.architecture", Text, by [Driver], Read;
     /// Whether that is another than the machine's.

@@ -85,6 +85,7 @@ const BY_METRIC: &[(&str, Kind)] = &[
     ("hpcc.ping-pong", Kind::Network),
     ("hpcc.ring", Kind::Network),
     ("redis.", Kind::Network),
+    ("service.", Kind::Network),
 ];
 
 /// First words of the metrics of Tare's own probes, which are the same bytes in every arm.
@@ -122,6 +123,8 @@ mod tests {
 
     /// Workloads that run a program of the user's choice; every other program is named as a tool.
     const COMMANDS: [&str; 3] = ["command", "compared-command", "user-command"];
+    /// It runs the server that a parameter names.
+    const SERVER: &str = "service";
     /// What it leans on is a parameter's affair.
     const OF_ALL_KINDS: &str = "stress-ng";
 
@@ -149,6 +152,7 @@ mod tests {
         let mut wrong = Vec::new();
         for workload in crate::workload::WORKLOADS {
             let runs_another = COMMANDS.contains(&workload.id())
+                || workload.id() == SERVER
                 || !workload.tools(&tare_model::Params::new()).is_empty();
             for metric in workload.metrics() {
                 if is_own_probe(&cell(metric.id, 1.0)) == runs_another {

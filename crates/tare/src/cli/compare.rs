@@ -28,7 +28,7 @@ mod measure;
 pub(super) mod options;
 mod sides;
 mod stored;
-mod suite;
+pub(super) mod suite;
 
 /// How long `--setup` and `--cleanup` may take.
 const SETUP_LIMIT: std::time::Duration = std::time::Duration::from_secs(3_600);

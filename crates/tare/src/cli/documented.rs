@@ -157,10 +157,15 @@ fn every_study_in_the_documentation_is_understood() {
         let text = text(&page);
         for block in text.split("```toml\n").skip(1) {
             let study = block.split("```").next().unwrap();
+            n_read += 1;
+            if study.starts_with("[[compare]]") {
+                super::compare::suite::check(&page, study)
+                    .unwrap_or_else(|failed| panic!("{failed:?}"));
+                continue;
+            }
             let name = page.display().to_string();
             let read = config::parse(&name, study, &Adjustments::default());
             read.unwrap_or_else(|error| panic!("{error}"));
-            n_read += 1;
         }
     }
     assert!(n_read >= 2, "only {n_read} were found");

@@ -382,20 +382,14 @@ impl<'a> Testbed<'a> {
                 arm: spec.id.clone(),
                 driver: spec.driver.escape_debug().to_string(),
             })?;
-            let mut environment =
-                driver
-                    .configure(spec.id.clone(), &spec.settings)
-                    .map_err(|source| RunError::Settings {
-                        arm: spec.id.clone(),
-                        source,
-                    })?;
+            let arm = spec.id.clone();
+            let built = driver.configure(arm.clone(), &spec.settings);
+            let mut environment = built.map_err(|source| RunError::Settings { arm, source })?;
             environment.provide(wanted);
-            if let Some(program) = &spec.change.program {
-                environment.provide(&Wanted {
-                    programs: vec![program.clone()],
-                    ..Wanted::default()
-                });
-            }
+            environment.provide(&Wanted {
+                programs: spec.change.program.iter().cloned().collect(),
+                ..Wanted::default()
+            });
             let is_peer = spec.id.as_str() == PEER;
             let nodes = if is_peer { 1 } else { needs.nodes.max(1) };
             if nodes > 1 {

@@ -152,6 +152,12 @@ impl Entry {
     }
 }
 
+/// Whether a text is a suite that is understood.
+#[cfg(test)]
+pub(in crate::cli) fn check(file: &Path, text: &str) -> Result<(), Failed> {
+    parsed(file, text).map(|_| ())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
