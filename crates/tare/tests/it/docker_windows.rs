@@ -175,7 +175,7 @@ fn answer(words: &str, system: &str) -> (u16, Value) {
         "/info" => (200, info),
         "/_ping" => (200, Value::Null),
         "/containers/create" => (201, json!({ "Id": "c1", "Warnings": [] })),
-        "/containers/json" | "/images/json" => (200, json!([])),
+        "/containers/json" | "/images/json" | "/networks" => (200, json!([])),
         "/volumes" => (200, json!({ "Volumes": [], "Warnings": [] })),
         _ if path.starts_with("/images/") => (
             200,

@@ -176,20 +176,10 @@ fn without_a_shared_connection_every_command_has_its_own() {
 
 #[test]
 fn what_a_login_shell_prints_first_garbles_nothing() {
-    let greeting = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(
-        greeting.path(),
-        "printf 'Welcome!\\n\\ntare-begins-here ? no\\nno line break'\n",
-    )
-    .unwrap();
-    // The start-up file of a non-interactive bash, root's login shell.
-    let line = format!("SetEnv BASH_ENV={}", greeting.path().display());
-    let Some(server) = Server::start(&Plan {
-        lines: &[&line],
+    let server = needed!(Server::start(&Plan {
+        startup: "printf 'Welcome!\\n\\ntare-begins-here ? no\\nno line break'\n",
         ..Plan::default()
-    }) else {
-        return;
-    };
+    }));
     let told = works(&World::new("ssh-greeting"), &server, &server.settings());
     let skipped: usize = told["ssh.greeting_bytes"].parse().unwrap();
     assert!(skipped > 30, "the login shell printed nothing: {skipped}");

@@ -13,10 +13,12 @@ use tare_model::Params;
 
 const SSHD: &str = "/usr/sbin/sshd";
 
-/// Makes what a server needs and leaves the rest to `exec`. Words: configuration, mounts (`folder=options`).
+/// Makes what a server needs and leaves the rest to `exec`. Words: configuration, mounts (`folder=options`). The start-up
+/// file of root's shell is one of the server's: what the user's starts may wait, or leave a lock when it is killed.
 const SCRIPT: &str = r#"
 set -e
 conf=$1; shift
+if [ -e ~root/.bashrc ]; then mount -n --bind "${conf%/*}/bashrc" ~root/.bashrc; fi
 mount -t tmpfs -o mode=755 tmpfs /run
 mkdir /run/sshd
 for mount in "$@"; do mount -t tmpfs -o "${mount#*=}" tmpfs "${mount%%=*}"; done
@@ -28,6 +30,8 @@ exec /usr/sbin/sshd -D -e -f "$conf"
 pub(crate) struct Plan<'a> {
     /// Lines of its configuration, before the others.
     pub(crate) lines: &'a [&'a str],
+    /// What root's shell does first.
+    pub(crate) startup: &'a str,
     /// Options of a file system that it has as its `remote` folder.
     pub(crate) mount: Option<&'a str>,
 }
@@ -53,6 +57,7 @@ impl Server {
             key(&at(name));
         }
         std::fs::create_dir(at("remote")).unwrap();
+        std::fs::write(at("bashrc"), plan.startup).unwrap();
         std::fs::copy(at("client.pub"), at("authorized")).unwrap();
         let port = free_port();
         let mut lines: Vec<String> = plan.lines.iter().map(|line| (*line).to_owned()).collect();
