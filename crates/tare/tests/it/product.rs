@@ -20,7 +20,7 @@ use crate::traces::{docker_objects, traces};
 use crate::world::skip;
 
 /// Far more than any call takes; passing it means a hang.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// Held together by tests that do not mind each other's noise, alone by one that does.
 static QUIET: RwLock<()> = RwLock::new(());
