@@ -1,7 +1,7 @@
 //! `cargo xtask agree [-n N] [--budget T] [--env X] [--other Y] [--workload W,…]`: whether an environment's ratio depends
 //! on which other arms take part.
 //!
-//! The same workloads in four compositions: host, A/A and X; with Y beside them; with a second copy of X; and by whole
+//! The same workloads in four compositions: host, A/A and X; with Y added; with a second copy of X; and by whole
 //! trials. Each composition runs `N` times, one after the other. A ratio agrees with that of the first composition where
 //! two one-sided tests at 5 % show it to be within 0.5 % (loops, calls) or 2 % (anything else), and differs where its
 //! difference is beyond two standard errors and not within that. `TARE` names a program that is built already.

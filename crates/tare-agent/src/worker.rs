@@ -293,7 +293,7 @@ fn is_tied_to_its_agent(_arguments: &[String]) -> bool {
 /// heap. What lay below it on the stack stays where it is.
 fn take_pad() -> Vec<u8> {
     let bytes = std::env::var_os(PAD).map_or(0, |pad| pad.len());
-    // SAFETY: this process has one thread yet, so that nobody else reads the variables.
+    // SAFETY: this process has one thread yet, so that nothing else reads the variables.
     unsafe { std::env::remove_var(PAD) };
     black_box(vec![0; bytes])
 }

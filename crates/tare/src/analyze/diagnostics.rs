@@ -356,7 +356,7 @@ fn tails(evidence: &Evidence<'_>) -> Option<Flag> {
     })
 }
 
-/// What all slices took together, where its interval lies beside that of the typical one: few slices carry it.
+/// What all slices took together, where its interval misses that of the typical one: few slices carry it.
 fn rare_slices(evidence: &Evidence<'_>) -> Option<Flag> {
     let pairs = evidence.pairs;
     let is_sliced = pairs.all.iter().all(|pair| pair.env.0.turns.were_taken());

@@ -16,7 +16,7 @@ use tare_stats::{BlockOrders, Interval, Stream, binomial_quantile, hodges_lehman
 
 use super::{ArmData, Find, LEVEL, RunData, RunHead, TrialData, analyze};
 
-/// Intervals beside the truth, by the side on which they lie.
+/// Intervals that miss the truth, by the side on which they lie.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sides {
     /// Intervals.
@@ -240,7 +240,7 @@ pub struct Replayed {
     pub sides: Sides,
     /// How many of them leave out "no difference".
     pub found: u64,
-    /// The intervals beside the truth: metric and ratio.
+    /// The intervals that miss the truth: metric and ratio.
     pub missed: Vec<(String, Span)>,
 }
 

@@ -39,7 +39,7 @@ pub(super) struct Checked {
     pub(super) passed: bool,
 }
 
-/// Intervals beside the truth: in all, those that say slower, those that say faster.
+/// Intervals that miss the truth: in all, those that say slower, those that say faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Counted {
     pub(super) n: u64,

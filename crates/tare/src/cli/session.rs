@@ -110,7 +110,7 @@ impl Session {
         Ok(())
     }
 
-    /// Notes that the run that is about to begin is this user's own, so that it can be gone on with. Warns where another
+    /// Notes that the run that is about to begin is this user's own, so that it can be resumed. Warns where another
     /// Tare measures.
     pub(super) fn note(&self, plan: &Plan) -> Result<(), FileError> {
         let warned = self.measuring.get().is_some();

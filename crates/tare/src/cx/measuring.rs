@@ -2,7 +2,7 @@
 //!
 //! An abstract socket, so that there is no file to own or to leave. Two stores have two locks, and their runs are each
 //! other's noise all the same.
-//! Limits: one network namespace, and Linux; elsewhere nobody is found.
+//! Limits: one network namespace, and Linux; elsewhere nothing is found.
 
 /// The name while it is held.
 #[derive(Debug)]

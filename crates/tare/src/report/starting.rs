@@ -9,7 +9,7 @@ use super::number::{added, glance, range, scale_for};
 const STARTING: &str = "start-up.";
 
 /// Whether a cell is a time of starting or stopping an environment. It is paid once, and its ratio would be one to the
-/// start of a bare process: what it adds is told instead.
+/// start of a bare process: what it adds is reported instead.
 pub(in crate::report) fn is_start(cell: &DossierCell) -> bool {
     cell.metric.starts_with(STARTING) && cell.unit == "ns"
 }

@@ -90,7 +90,7 @@ pub(super) fn ask(
 }
 
 impl Dispatcher<'_> {
-    /// Asks one server for a whole trial; it was told to start at `start_ns`.
+    /// Asks one server for a whole trial; its start was set to `start_ns`.
     pub(super) fn ask_alone(&self, call: &ProbeCall, start_ns: u64) -> Result<Outcome, Cancelled> {
         let is_sustained = Asked::from_params(&call.args).is_ok_and(|asked| asked.rate.is_some());
         let way = Way {
@@ -118,7 +118,7 @@ struct Way {
     cpu: Option<u32>,
 }
 
-/// Asks these servers, which were told to start at these times.
+/// Asks these servers, whose starts were set to these times.
 fn measure(
     cx: &Context<'_>,
     calls: &[&ProbeCall],

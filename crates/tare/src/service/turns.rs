@@ -27,7 +27,7 @@ pub struct Block {
     pub slice_ns: u64,
     /// How long the slices of each server take together.
     pub target_ns: u64,
-    /// When each server was told to start, by the client's clock.
+    /// The start that was set for each server, by the client's clock.
     pub starts_ns: Vec<u64>,
     /// How long servers may take from there until they answer as expected.
     pub ready_ns: u64,

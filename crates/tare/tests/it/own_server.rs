@@ -5,7 +5,7 @@ use crate::product::{Product, assert_valid_dossier};
 use crate::why::confirmed;
 use crate::world::{skip, turn};
 
-/// Answers each connection with a line, after a while where it is told so.
+/// Answers each connection with a line, after a pause where it is asked to.
 const SERVER: &str = r#"socket(S,2,1,6) or die; setsockopt(S,1,2,pack("l",1)); bind(S,pack("S n N x8",2,80,0)) or die "bind: $!"; listen(S,64) or die; while(accept(C,S)){ select(undef,undef,undef,$ENV{PAUSE}) if $ENV{PAUSE}; syswrite C,"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nok\n"; close C }"#;
 /// Asks so often, one connection each.
 const CLIENT: &str = r#"($h,$p,$n)=@ARGV; for(1..$n){ socket(S,2,1,6) or die; connect(S,pack("S n C4 x8",2,$p,split /\./,$h)) or die "connect: $!"; $l=""; while(sysread(S,$b,99)){$l.=$b} $l=~/ok/ or die "no answer"; close S }"#;
@@ -19,7 +19,7 @@ fn bench(name: &str) -> Option<(Bench, Product)> {
         skip("perl", "the host has no perl to serve with");
         return None;
     }
-    (has_perl && has_engine()).then(|| {
+    has_engine().then(|| {
         let bench = Bench::with_programs(name, "ENV OF_IMAGE=1", &["sh", "sleep", "perl"]);
         (bench, Product::new())
     })
@@ -27,9 +27,7 @@ fn bench(name: &str) -> Option<(Bench, Product)> {
 
 #[test]
 fn server_slowed_by_a_variable_is_asked_and_explained() {
-    let Some((bench, product)) = bench("serve") else {
-        return;
-    };
+    let (bench, product) = needed!(bench("serve"));
     let _turn = turn();
     let before = bench.objects();
     let script = product.file("client.pl", CLIENT);
@@ -58,9 +56,7 @@ fn server_slowed_by_a_variable_is_asked_and_explained() {
 
 #[test]
 fn url_is_asked_by_tare_itself() {
-    let Some((bench, product)) = bench("serve-url") else {
-        return;
-    };
+    let (bench, product) = needed!(bench("serve-url"));
     let _turn = turn();
     let ask = [
         "why",
@@ -93,9 +89,7 @@ fn url_is_asked_by_tare_itself() {
 
 #[test]
 fn server_that_never_serves_is_reported_with_its_words() {
-    let Some((bench, product)) = bench("serve-bad") else {
-        return;
-    };
+    let (bench, product) = needed!(bench("serve-bad"));
     let _turn = turn();
     let before = bench.objects();
     let ask = [

@@ -1,6 +1,6 @@
 //! A bridge of an engine's on which bare processes have a place: by it they reach what a container there reaches.
 //!
-//! What it cannot see: addresses that somebody else gives out on it; the bridge is one that has no other containers.
+//! What it cannot see: addresses that another program gives out on it; the bridge is one that has no other containers.
 
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -172,7 +172,7 @@ fn limits_that_a_runtime_does_not_set_are_refused() {
     }
 }
 
-/// Limits that gVisor is told to pass over.
+/// Limits that gVisor is set to ignore.
 pub(super) fn assert_limits_of_runsc_are_refused(world: &World, runtime: &str) {
     let settings = with(runtime)
         .with("runtime_args", "--ignore-cgroups")

@@ -2,7 +2,7 @@
 //! line means, and neither is parsed here.
 //!
 //! `docker compose config` resolves profiles, `extends`, variables and further files; of the service that it prints,
-//! every part becomes the flag of the same meaning. A part without a flag is told as not carried. Variables, the command,
+//! every part becomes the flag of the same meaning. A part without a flag is reported as not carried. Variables, the command,
 //! the health check and the log driver's options may be secret: they are never in the client's arguments, which every
 //! user of the machine can read, but are laid into the request that it makes of the rest.
 //! What it cannot see: what the service gets from others at run time.

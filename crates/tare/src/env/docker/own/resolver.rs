@@ -1,6 +1,6 @@
 //! The name servers of a bare process on a bridge: what the engine would write for a container there.
 //!
-//! What it cannot see: name servers that the engine itself is told of at its start.
+//! What it cannot see: name servers that are set for the engine itself at its start.
 
 use std::path::Path;
 
