@@ -25,6 +25,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use tare_model::RunId;
+use tare_model::launch::OWN_USERS;
 
 use self::files::{Console, Way};
 use crate::launch::sys;
@@ -48,7 +49,8 @@ pub fn main(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// The user and the group that belong to nobody, by convention and by the kernel's own default.
+/// The user and the group that belong to nobody, by convention and by the kernel's own default: where the user
+/// namespace has no number for a user of the program's own.
 const NOBODY: u32 = 65_534;
 
 /// Whose rights a program has.
@@ -61,15 +63,21 @@ struct Account {
 }
 
 impl Account {
-    /// Nobody's, with the way to this device if one is named. `None` where the program keeps the rights that there
-    /// are: an ordinary user's, or root's because the device is open to nobody else.
-    fn of_nobody(device: Option<&str>) -> io::Result<Option<Self>> {
+    /// Those of a user that no other process has, with the way to this device if one is named: programs on two leashes
+    /// cannot touch each other. `None` where the program keeps the rights that there are: an ordinary user's, or root's
+    /// because the device is open to nobody else.
+    fn of_its_own(device: Option<&str>) -> io::Result<Option<Self>> {
         if sys::effective_user() != 0 {
             return Ok(None);
         }
+        let own = OWN_USERS + std::process::id();
+        let is_known = ["/proc/self/uid_map", "/proc/self/gid_map"]
+            .iter()
+            .all(|map| fs::read_to_string(map).is_ok_and(|map| holds(&map, own)));
+        let own = if is_known { own } else { NOBODY };
         let mut account = Self {
-            user: NOBODY,
-            group: NOBODY,
+            user: own,
+            group: own,
             device: None,
         };
         if let Some(device) = device {
@@ -83,6 +91,19 @@ impl Account {
         }
         Ok(Some(account))
     }
+}
+
+/// Whether a user namespace has a user of this number: `uid_map` of user_namespaces(7).
+fn holds(map: &str, user: u32) -> bool {
+    map.lines().any(|line| {
+        let mut numbers = line.split_whitespace().map(str::parse::<u32>);
+        let (Some(Ok(first)), _, Some(Ok(count))) =
+            (numbers.next(), numbers.next(), numbers.next())
+        else {
+            return false;
+        };
+        user.checked_sub(first).is_some_and(|place| place < count)
+    })
 }
 
 /// What is asked for.
@@ -145,7 +166,7 @@ fn run(arguments: &[String]) -> Result<i32, String> {
     let first = &wanted.argv[0];
     let program = find(first).ok_or_else(|| format!("there is no program `{first}`"))?;
     let account = if wanted.is_unprivileged {
-        Account::of_nobody(wanted.device).map_err(|error| {
+        Account::of_its_own(wanted.device).map_err(|error| {
             let device = wanted.device.unwrap_or_default();
             format!("cannot look at `{device}`: {error}")
         })?
@@ -313,6 +334,19 @@ mod tests {
     fn problem(text: &str) -> String {
         let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
         run(&words).unwrap_err()
+    }
+
+    #[test]
+    fn user_of_its_own_needs_a_number_in_the_namespace() {
+        for (map, is_known) in [
+            ("         0          0 4294967295\n", true),
+            ("0 100000 65536\n", false),
+            ("0 100000 65536\n1895825408 1 9999999\n", true),
+            ("", false),
+            ("x y z\n", false),
+        ] {
+            assert_eq!(holds(map, OWN_USERS + 12), is_known, "{map:?}");
+        }
     }
 
     #[test]

@@ -490,7 +490,7 @@ names! {
     /// The kind of network that a container has.
     ENGINE_NETWORK_MODE = "engine.network_mode", Text, by [Driver], Kept;
     /// Whether it runs on another machine.
-    ENGINE_REMOTE = "engine.remote", Flag, by [Driver], Kept;
+    ENGINE_REMOTE = "engine.remote", Flag, by [Driver], Read;
     /// Whether it runs without privileges.
     ENGINE_ROOTLESS = "engine.rootless", Flag, by [Driver], Read;
     /// What makes the network of such containers.

@@ -18,6 +18,10 @@ pub const REFUSED_STATUS: i32 = 125;
 /// follow.
 pub const GUEST_FOLDER: &str = "/tare-inside-";
 
+/// Added to a process's number, that of a user that no other program has: above the ranges that distributions give
+/// to users and containers.
+pub const OWN_USERS: u32 = 0x7100_0000;
+
 /// The environment variable that labels every process of a run.
 pub const RUN_VARIABLE: &str = "TARE_RUN";
 

@@ -14,7 +14,7 @@ use crate::cx::begun;
 use crate::cx::files::FileError;
 use crate::cx::measuring::{self, Measuring};
 use crate::cx::observer::Silent;
-use crate::cx::owner::{self, Owner, OwnerError};
+use crate::cx::owner::{Owner, OwnerError};
 use crate::cx::{AgentError, Agents, Cancel, Clock, Context, Observer, SystemClock, SystemExec};
 use crate::env::{self, Instance, StartMode};
 use crate::plan::Plan;
@@ -50,19 +50,15 @@ impl From<OwnerError> for Failed {
 }
 
 impl Session {
-    /// Takes the run's folder and finds the agents; says what runs that were killed have left. Ctrl-C from here on asks
-    /// to stop in order.
+    /// Takes the run's folder and finds the agents; removes what runs that were killed have left. Ctrl-C from here on
+    /// asks to stop in order.
     pub(super) fn begin(place: &Place, run: Option<RunId>) -> Result<Self, Failed> {
         let session = Self::begin_to_clean(place, run)?;
-        match owner::dead_runs(session.owner.state()).map_or(0, |dead| dead.len()) {
-            0 => {}
-            1 => output::tell(&format!("note: a killed run {LEFTOVERS}")),
-            n_dead => output::tell(&format!("note: {n_dead} killed runs {LEFTOVERS}")),
-        }
+        super::clean::before_a_run(&session.context(&Silent), session.owner.state())?;
         Ok(session)
     }
 
-    /// The same without a word about killed runs.
+    /// The same without a look at killed runs.
     pub(super) fn begin_to_clean(place: &Place, run: Option<RunId>) -> Result<Self, Failed> {
         let state = Place::state_folder()?;
         let store = place.store_file()?;
@@ -182,10 +178,6 @@ impl Session {
 
 /// Two runs at once are each other's noise.
 const ANOTHER: &str = "note: another Tare measures on this machine at the moment; each is noise in the other's results";
-
-/// What a killed run has done.
-const LEFTOVERS: &str =
-    "left files behind, maybe containers and copies of variables too: `tare clean` removes them";
 
 /// A run's folder with the agents in it; none is left where there are no agents.
 fn owned(place: &Place, state: &Path, run: &RunId) -> Result<(Owner, Agents), Failed> {

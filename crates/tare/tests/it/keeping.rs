@@ -213,6 +213,26 @@ fn a_record_that_cannot_be_read_keeps_the_run() {
 }
 
 #[test]
+fn next_measurement_removes_what_killed_runs_left() {
+    let product = Product::new();
+    let gone = dead_run(&product, "gone");
+    let torn = dead_run(&product, "torn");
+    fs::write(torn.join("docker+arm.places.json"), "").unwrap();
+    let arguments = words("run --env host --workload getppid --blocks 1");
+    for n_tries in 0..2 {
+        let ended = product.run(arguments.iter());
+        assert!(!gone.exists(), "{ended}");
+        // What cannot be removed is tried once, and then left to `tare clean`.
+        assert!(ended.stderr.contains("`tare clean`"), "{ended}");
+        let is_tried = ended.stderr.contains("docker+arm.places.json");
+        assert_eq!(is_tried, n_tries == 0, "{ended}");
+    }
+    fs::remove_file(torn.join("docker+arm.places.json")).unwrap();
+    product.run(["clean"]).expect(0);
+    product.assert_nothing_left();
+}
+
+#[test]
 fn nobody_else_may_come_to_what_a_run_keeps() {
     let product = Product::new();
     let environments = if has_container() {

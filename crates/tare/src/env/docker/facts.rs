@@ -4,6 +4,8 @@
 //! engine's own capabilities are read from its process where the engine runs on this machine, because no
 //! answer of the API tells them, and a daemon that lacks one cannot give it away.
 
+use std::path::Path;
+
 use bollard::models::{ContainerCreateBody, HostConfig, ImageInspect, SystemInfo, SystemVersion};
 use tare_model::Facts;
 use tare_model::fact;
@@ -13,6 +15,7 @@ use super::errors::printable;
 use super::profile::Profile;
 use super::request;
 use super::settings::Settings;
+use crate::cx::files;
 
 /// What is told of a configuration. Everything else stays out of the store: options of volumes' drivers, annotations and
 /// what newer engines know may hold somebody's keys.
@@ -72,6 +75,10 @@ pub(super) fn of_engine(api: &Api, version: &SystemVersion, info: &SystemInfo) -
         (fact::ENGINE_CPUS, number(info.ncpu)),
         (fact::ENGINE_MEMORY, number(info.mem_total)),
         (fact::ENGINE_WARNINGS, joined(&info.warnings, "; ")),
+        (
+            fact::ENGINE_REMOTE,
+            info.name.as_deref().and_then(is_other_host),
+        ),
     ] {
         put(&mut facts, name, value);
     }
@@ -95,6 +102,12 @@ pub(super) fn of_engine(api: &Api, version: &SystemVersion, info: &SystemInfo) -
         put(&mut facts, fact::ENGINE_CAPABILITIES_MISSING, missing);
     }
     facts
+}
+
+/// Whether an engine on a host of this name is on another host than this one.
+fn is_other_host(name: &str) -> Option<String> {
+    let own = files::read_text(Path::new("/proc/sys/kernel/hostname")).ok()?;
+    Some((own.trim() != name).to_string())
 }
 
 /// Name, id, digests and size of the image.

@@ -4,8 +4,8 @@
 //! network namespace: Docker Desktop, a rootless or a remote engine. What the engine says about itself rules
 //! those out first, because their bridge may bear the same address as one of this machine's; then the
 //! bridge's gateway must be an address of this machine, which is tried by opening a socket on it.
-//! What it cannot see: an engine in a virtual machine that has the same kernel, shares no bridge, and is used
-//! with the host's network.
+//! What it cannot see: an engine in a virtual machine that has the same kernel and host name, shares no bridge, and
+//! is used with the host's network.
 
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::path::Path;
@@ -39,6 +39,9 @@ pub(super) fn elsewhere(engine: &Facts) -> Option<String> {
     }
     if !cfg!(target_os = "linux") {
         return Some("the engine's machine is a virtual one".into());
+    }
+    if fact(fact::ENGINE_REMOTE) == "true" {
+        return Some("the engine's socket leads to a host of another name than this one".into());
     }
     let kernel = files::read_text(Path::new("/proc/sys/kernel/osrelease")).ok()?;
     (kernel.trim() != fact(fact::ENGINE_KERNEL)).then(|| {
@@ -203,6 +206,7 @@ mod tests {
             ),
             ("engine.endpoint", "tcp://elsewhere:2375"),
             ("engine.kernel", "3.10.0-other"),
+            ("engine.remote", "true"),
         ] {
             assert!(engine(&[facts]).is_some(), "{facts:?}");
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tare_model::fact;
 use tare_model::guest::{GuestReport, SHARED_FOLDER};
-use tare_model::launch::SiblingLink;
+use tare_model::launch::{OWN_USERS, SiblingLink};
 use tare_model::wire::Request;
 use tare_model::{ArmId, Facts, Reason};
 
@@ -85,17 +85,14 @@ impl VmEnvironment {
         prepared: &Prepared,
         mode: StartMode,
     ) -> Result<SiblingLink, Reason> {
-        match (prepared.link, &prepared.no_tap) {
+        match prepared.link {
             // A machine for a first instruction alone meets no other.
-            (Link::Tap, _) if mode == StartMode::Resident => self.gathering.link(cx, number),
-            (Link::Tap, _) => Err(Reason::NoPath("it is there for one instruction".into())),
-            (Link::None, _) => Err(Reason::NoPath("nic = \"none\"".into())),
-            (Link::User, None) => Err(Reason::NoPath(
+            Link::Tap if mode == StartMode::Resident => self.gathering.link(cx, number),
+            Link::Tap => Err(Reason::NoPath("it is there for one instruction".into())),
+            Link::None => Err(no_device(prepared.no_tap.as_deref())),
+            Link::User => Err(Reason::NoPath(
                 "behind the emulator's own network stack no machine can reach another".into(),
             )),
-            (Link::User, Some(why)) => Err(Reason::NoPath(format!(
-                "machines meet over TAP devices, and those cannot be had: {why}"
-            ))),
         }
     }
 
@@ -202,7 +199,8 @@ impl VmEnvironment {
                 fix: Some("run as root, or use network = \"user\"".to_owned()),
             });
         }
-        Ok((Link::User, Some(why)))
+        // The emulator's own stack would let the guest reach what listens on this machine's loopback.
+        Ok((Link::None, Some(why)))
     }
 
     /// A name that no other instance of this run has, in this process or an earlier one that resumes it.
@@ -384,6 +382,9 @@ fn held_back(leash: u32) -> Vec<(&'static str, String)> {
         .filter_map(|(name, field, place)| {
             let rest = status.lines().find_map(|line| line.strip_prefix(field))?;
             let value = rest.split_whitespace().nth(place)?;
+            let is_its_own =
+                name == "user" && value.parse().is_ok_and(|user: u32| user > OWN_USERS);
+            let value = if is_its_own { "its own" } else { value };
             Some((name, value.to_owned()))
         })
         .collect()
@@ -408,16 +409,27 @@ struct VmInstance {
 
 impl VmInstance {
     fn no_path(&self) -> Reason {
-        Reason::NoPath(match (self.link, &self.no_tap) {
-            (Link::None, _) => "nic = \"none\"".to_owned(),
-            (_, Some(why)) => format!(
-                "behind the emulator's own network stack the host cannot reach the guest, and a TAP device cannot be had: {why}"
+        match self.link {
+            Link::None => no_device(self.no_tap.as_deref()),
+            Link::Tap | Link::User => Reason::NoPath(
+                "behind the emulator's own network stack the host cannot reach the guest"
+                    .to_owned(),
             ),
-            (_, None) => {
-                "behind the emulator's own network stack the host cannot reach the guest".to_owned()
-            }
-        })
+        }
     }
+}
+
+/// Why the guest has no network device.
+fn no_device(no_tap: Option<&str>) -> Reason {
+    Reason::NoPath(no_tap.map_or_else(
+        || "nic = \"none\"".to_owned(),
+        |why| {
+            format!(
+                "a TAP device cannot be had: {why}; `network = \"user\"` gives the guest the emulator's own network \
+                 stack, through which it reaches what listens on this machine's loopback"
+            )
+        },
+    ))
 }
 
 impl Instance for VmInstance {

@@ -41,7 +41,7 @@ settings! {
     CACHE("cache", Text(Form::words(CACHES)), "`none`", "how the host caches the disk");
     NIC("nic", Text(Form::words(&words(&NICS))), "`virtio`", "network device");
     NETWORK("network", Text(Form::words(&words(&NETWORKS))), "`auto`",
-        "a TAP device, or the emulator's own stack (`user`), in which the host cannot reach the guest; `auto` is the first where Tare may make one");
+        "a TAP device, or the emulator's own stack (`user`), in which the host cannot reach the guest and the guest reaches this machine's loopback; `auto` is a TAP device where Tare may make one, and else none");
     BOOT_LIMIT("boot_limit", Number(0.001, 86_400.0, "seconds"), "60",
         "after how long a guest that has not booted is given up");
     PACKED;
