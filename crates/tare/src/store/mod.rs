@@ -413,11 +413,12 @@ fn refuse_folder(path: &Path) -> Result<(), StoreError> {
 fn known_version(connection: &Connection, path: &Path) -> Result<u32, SetUp> {
     // What stands in the file of somebody else must not call anything.
     connection.pragma_update(None, "trusted_schema", false)?;
-    let found = schema::version(connection)?;
-    let application: i32 =
-        connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    // One state of the file: another process may be making the store meanwhile.
+    let snapshot = connection.unchecked_transaction()?;
+    let found = schema::version(&snapshot)?;
+    let application: i32 = snapshot.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let n_objects: i64 =
-        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        snapshot.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     let is_empty = found == 0 && application == 0 && n_objects == 0;
     if application != schema::APPLICATION_ID && !is_empty {
         return Err(SetUp::Refused(StoreError::NotAStore(path.to_owned())));
@@ -430,7 +431,7 @@ fn known_version(connection: &Connection, path: &Path) -> Result<u32, SetUp> {
             known,
         }));
     }
-    if let Some(what) = schema::foreign(connection, found)? {
+    if let Some(what) = schema::foreign(&snapshot, found)? {
         return Err(SetUp::Refused(StoreError::Foreign {
             path: path.to_owned(),
             what,
