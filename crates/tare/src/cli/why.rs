@@ -490,7 +490,7 @@ fn answer(
     runner.tell_early(ask, first);
     let mut measured = runner.measure(&study)?;
     runner.tell_first(&measured);
-    measured = closer(ask, first, runner, measured);
+    measured = closer(ask, first, runner, measured, true);
     if measured.is_over() || !(asked.ladder || differs(&measured)) {
         return Ok(measured);
     }
@@ -507,7 +507,7 @@ fn answer(
     } else if differs(&measured) {
         decided(ask, first, runner, measured)
     } else {
-        closer(ask, first, runner, measured)
+        closer(ask, first, runner, measured, false)
     })
 }
 
@@ -534,12 +534,23 @@ fn rounds(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Measu
     }
 }
 
-/// Until both sides were compared closely enough, or the time is over: more blocks of both, first in half of the time,
-/// so that some is left to say why.
-fn closer(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Measured) -> Measured {
+/// Until both sides were compared closely enough, or the time is over: more blocks of both, first in a part of the time,
+/// so that some is left to say why. With `then_why` a difference that is still there after a closer look is enough:
+/// what looks for its cause has both sides in its blocks again.
+fn closer(
+    ask: &Ask,
+    first: &First,
+    runner: &mut Runner<'_>,
+    mut measured: Measured,
+    then_why: bool,
+) -> Measured {
     // The first comparison of a user's container is a short one.
-    let mut part = if ask.own.is_some() { 4 } else { 2 };
+    let first_part = if ask.own.is_some() { 4 } else { 2 };
+    let mut part = first_part;
     while !measured.is_over() && !why::is_settled(&measured.dossier) {
+        if then_why && part < first_part && differs(&measured) {
+            break;
+        }
         let pace = Pace::of(&measured.data, &ask.driver, first);
         let time_ns = runner.left_ns(ask) / part;
         let n_blocks = measured.n_blocks();

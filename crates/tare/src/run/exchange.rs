@@ -18,8 +18,11 @@ use crate::env::{Channel, ChannelError};
 
 /// How long after a worker's limit its agent may still say so.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
-/// How long an agent may take to answer `Cancel` before it is taken for lost.
-const CANCEL_LIMIT: Duration = Duration::from_secs(2);
+/// How long an agent may take to answer `Cancel` before it is taken for lost: one whose arm hardly gets a processor
+/// answers late.
+const CANCEL_LIMIT: Duration = Duration::from_secs(15);
+/// The same where somebody waits for the run's end.
+const CANCEL_LIMIT_AT_END: Duration = Duration::from_secs(2);
 /// The longest first slice of a wait. Longer trials hardly feel a host that wakes up beside them, and a
 /// user who presses Ctrl-C does not wait for their end.
 pub(super) const FIRST_SLICE_LIMIT: Duration = Duration::from_secs(2);
@@ -193,16 +196,18 @@ impl<'a> Dispatcher<'a> {
         let asked_ns = self.cx.clock.now_ns();
         loop {
             let waited = Duration::from_nanos(self.cx.clock.now_ns().saturating_sub(asked_ns));
-            let Some(rest) = CANCEL_LIMIT
-                .checked_sub(waited)
-                .filter(|rest| !rest.is_zero())
-            else {
+            let limit = if self.cx.cancel.is_requested() {
+                CANCEL_LIMIT_AT_END
+            } else {
+                CANCEL_LIMIT
+            };
+            let Some(rest) = limit.checked_sub(waited).filter(|rest| !rest.is_zero()) else {
                 return Err(NoReply::Lost(Failure::Lost(format!(
                     "its agent did not answer within {} s that the worker was to be ended",
-                    CANCEL_LIMIT.as_secs()
+                    limit.as_secs()
                 ))));
             };
-            match channel.receive(rest) {
+            match channel.receive(rest.min(SLICE)) {
                 Ok(reply) => match about(reply, number) {
                     Ok(WorkerReply::Last(_)) => return Ok(()),
                     Ok(WorkerReply::Listening(_)) => {}
