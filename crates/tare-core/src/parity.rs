@@ -21,7 +21,7 @@ mod compared;
 mod tools;
 
 use compared::{COMPARED, Compared, LIMITS, Limit};
-pub(crate) use tools::{Mismatch, fix, mismatches, missing};
+pub use tools::{Mismatch, fix, mismatches, missing};
 
 const KERNEL: &[&str] = &[fact::KERNEL_RELEASE];
 
@@ -30,22 +30,24 @@ const BOOT: &[&str] = &[fact::KERNEL_BOOT_ID];
 
 /// What is known of one arm.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Side<'a> {
+pub struct Side<'a> {
     /// Its name.
-    pub(crate) id: &'a str,
-    pub(crate) settings: &'a Params,
+    pub id: &'a str,
+    /// Its settings as given.
+    pub settings: &'a Params,
     /// What was found out about it.
-    pub(crate) facts: &'a Facts,
+    pub facts: &'a Facts,
     /// Hash of the agent in it.
-    pub(crate) agent_sha256: Option<&'a str>,
+    pub agent_sha256: Option<&'a str>,
 }
 
 /// One thing that was compared between an arm and the baseline.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Finding {
+pub struct Finding {
     arm: String,
     what: String,
-    pub(crate) result: CheckResult,
+    /// Whether both are equal.
+    pub result: CheckResult,
     /// In one sentence that names both arms; the value where both are equal.
     detail: String,
     /// What is there, what is here, what that means; where the two differ.
@@ -71,7 +73,7 @@ impl Finding {
     }
 
     /// As the dossier holds it.
-    pub(crate) fn into_item(self) -> CheckItem {
+    pub fn into_item(self) -> CheckItem {
         CheckItem {
             id: format!("{}.{}", self.arm, self.what),
             result: self.result,
@@ -81,7 +83,7 @@ impl Finding {
 }
 
 /// Compares one arm with the baseline. `programs` are the tools that the study's workloads run.
-pub(crate) fn compared(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Vec<Finding> {
+pub fn compared(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Vec<Finding> {
     let mut findings = vec![agent(base, arm)];
     findings.extend(machine(base, arm));
     findings.push(kernel(base, arm));
@@ -93,14 +95,14 @@ pub(crate) fn compared(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Ve
 }
 
 /// Whether these programs are the same bytes in an arm as in the baseline, as the dossier holds it.
-pub(crate) fn same_programs(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Vec<CheckItem> {
+pub fn same_programs(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Vec<CheckItem> {
     let findings = tools::findings(base, arm, programs).into_iter();
     findings.map(Finding::into_item).collect()
 }
 
 /// The differences among the findings of all arms, one line each, those first that should not be. Arms that
 /// differ in the same way from the baseline share a line; where nothing differs there is none.
-pub(crate) fn lines(baseline: &str, findings: &[Finding]) -> Vec<String> {
+pub fn lines(baseline: &str, findings: &[Finding]) -> Vec<String> {
     let mut lines = Vec::new();
     for (result, word) in [
         (CheckResult::Fail, "not equal"),
@@ -273,7 +275,7 @@ fn workdir(base: Side<'_>, arm: Side<'_>) -> Finding {
 }
 
 /// The number of processors that are online, if the facts tell.
-pub(crate) fn online_cpus(facts: &Facts) -> Option<f64> {
+pub fn online_cpus(facts: &Facts) -> Option<f64> {
     facts
         .get(fact::CPU_COUNT)?
         .parse()

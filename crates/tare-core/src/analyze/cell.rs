@@ -348,7 +348,7 @@ pub(crate) fn counted(n: usize, what: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::tests::study;
+    use crate::testing::study;
 
     #[test]
     fn target_width_has_no_jump_and_follows_the_nearer_end() {

@@ -457,7 +457,7 @@ fn side_costs(dossier: &Dossier, collected: &Collector<'_>) -> CheckItem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cause::composed::cell;
+    use crate::testing::cell;
 
     #[test]
     fn alarms_of_the_same_trials_are_one_draw_and_those_of_others_are_their_own() {

@@ -3,63 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use tare_model::dossier::{Dossier, DossierCell, Span};
-use tare_model::{Better, Facts, Params, Summary, Value, Verdict};
+use tare_model::dossier::DossierCell;
+use tare_model::{Facts, Value, Verdict};
 
 use super::entry::Entry;
 use super::{ArmEvidence, Case, Suspicion};
-
-/// The dossier of a real run of an earlier version, as the tests of reports vary it.
-pub(crate) fn stored() -> Dossier {
-    const STORED: &str = include_str!("../../../../fixtures/before/20261122-210539-1f5a.json");
-    serde_json::from_str(STORED).unwrap()
-}
-
-/// A cell of this metric with this cost ratio; material from 5 % on. Its workload is the metric's first word.
-///
-/// Only of a metric that there is: a rule that looks for another would never speak.
-#[track_caller]
-pub(crate) fn cell(metric: &str, ratio: f64) -> DossierCell {
-    assert_is_measured(metric);
-    let span = |point: f64| Some(Span::new(point * 0.99, point, point * 1.01));
-    let verdict = if ratio >= 1.05 {
-        Verdict::MaterialCost
-    } else if ratio <= 0.95 {
-        Verdict::MaterialGain
-    } else {
-        Verdict::Equivalent
-    };
-    DossierCell {
-        spread: None,
-        arm: "arm".into(),
-        baseline: "host".into(),
-        workload: metric.split('.').next().unwrap_or_default().into(),
-        params: Params::new(),
-        instances: 1,
-        path: None,
-        metric: metric.into(),
-        revision: 1,
-        unit: "ns".into(),
-        better: Better::Lower,
-        summary: Summary::Typical,
-        n_blocks: 20,
-        in_turn: false,
-        base: span(100.0),
-        env: span(100.0 * ratio),
-        ratio: span(ratio),
-        difference: span(100.0 * (ratio - 1.0)),
-        ratio90: None,
-        floor: None,
-        p: None,
-        q: None,
-        margin: 0.02,
-        verdict,
-        mde: None,
-        further_blocks: None,
-        flags: Vec::new(),
-        blocks: Vec::new(),
-    }
-}
+pub(crate) use crate::testing::cell;
 
 /// A case under construction.
 #[derive(Debug, Clone, Default)]
@@ -89,7 +38,7 @@ impl Composed {
     /// A file of `tests/golden/facts`: two sides, as far as the sources tell.
     pub(crate) fn golden(name: &str) -> Self {
         let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-            .join("tests/golden/facts")
+            .join("../tare/tests/golden/facts")
             .join(format!("{name}.json"));
         let text = std::fs::read_to_string(&path)
             .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -226,17 +175,4 @@ pub(crate) fn check(cause: &Entry, suspected: &[Composed], innocent: &[Composed]
             cause.id
         );
     }
-}
-
-/// Only tests may look into the registry: causes are functions of what they are given.
-#[cfg(test)]
-#[track_caller]
-fn assert_is_measured(metric: &str) {
-    let mut metrics = crate::workload::WORKLOADS
-        .iter()
-        .flat_map(|workload| workload.metrics());
-    assert!(
-        metrics.any(|known| known.id == metric),
-        "no workload has the metric `{metric}`"
-    );
 }

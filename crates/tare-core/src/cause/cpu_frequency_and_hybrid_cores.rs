@@ -9,7 +9,7 @@ use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::triage::Family;
 use super::{Case, switch};
-use crate::env::mechanism::Kind as Mechanism;
+use crate::driver::mechanism::Kind as Mechanism;
 
 const FAMILIES: &[Family] = &[Family::OtherCode, Family::Faster];
 

@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use tare_model::dossier::DossierCell;
 use tare_model::{Facts, Params};
 
-use crate::env::{self, mechanism};
+use crate::driver::{self, mechanism};
 
 #[cfg(test)]
-pub(crate) mod composed;
+mod composed;
 pub mod entry;
 mod findings;
 pub mod kind;
@@ -209,7 +209,7 @@ pub struct Case<'a> {
 impl Case<'_> {
     /// Whether the arm's driver does this to a program.
     pub fn has(&self, kind: mechanism::Kind) -> bool {
-        env::mechanisms(&self.arm.driver).of(kind).is_some()
+        driver::mechanisms(&self.arm.driver).of(kind).is_some()
     }
 
     /// Whether an engine makes the arm: one that keeps what is printed in it.
@@ -217,10 +217,11 @@ impl Case<'_> {
         self.has(mechanism::Kind::Output)
     }
 
-    /// Whether the arm's driver takes a setting of this name.
+    /// Whether the arm's driver takes a setting of this name, one by which causes are switched.
     pub fn takes(&self, setting: &str) -> bool {
-        let settings = env::find(&self.arm.driver).map(env::Driver::settings);
-        settings.is_some_and(|all| all.iter().any(|spec| spec.name == setting))
+        let takes = |driver: &driver::Declared| driver.switches.contains(&setting);
+        debug_assert!(driver::DRIVERS.iter().any(|it| takes(it)), "{setting}");
+        driver::find(&self.arm.driver).is_some_and(takes)
     }
 }
 

@@ -9,7 +9,7 @@ use super::kind::Kind;
 use super::network_joined::is_joined;
 use super::triage::Family::{self, CostlierCalls, MoreCalls, OtherCode, Waiting};
 use super::{Case, switch};
-use crate::env::mechanism::Kind as Mechanism;
+use crate::driver::mechanism::Kind as Mechanism;
 
 const FAMILIES: &[Family] = &[Waiting, CostlierCalls, MoreCalls, OtherCode];
 

@@ -11,7 +11,7 @@ use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::triage::Family;
 use super::{Case, switch};
-use crate::env;
+use crate::driver;
 
 const FAMILIES: &[Family] = &[Family::Waiting];
 
@@ -44,7 +44,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         .get(fact::NET_HELD_BACK)
         .map(|list| {
             list.split(", ")
-                .filter(|entry| env::links().any(|prefix| entry.starts_with(prefix)))
+                .filter(|entry| driver::links().any(|prefix| entry.starts_with(prefix)))
                 .collect()
         })
         .unwrap_or_default();

@@ -9,7 +9,7 @@ use super::kind::Kind;
 use super::queries::{is_cost, ratio};
 use super::triage::Family;
 use super::{Case, switch};
-use crate::env::mechanism::Kind as Mechanism;
+use crate::driver::mechanism::Kind as Mechanism;
 
 /// More than this it does not explain: about one percent is usual.
 const MOST: f64 = 1.1;

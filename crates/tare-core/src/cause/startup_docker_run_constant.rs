@@ -8,7 +8,7 @@ use tare_model::fact;
 use super::entry::{Entry, Found};
 use super::kind::Kind;
 use super::{Case, switch};
-use crate::env::mechanism::Kind as Mechanism;
+use crate::driver::mechanism::Kind as Mechanism;
 
 pub(super) static CAUSE: Entry = Entry {
     id: "startup.docker-run-constant",

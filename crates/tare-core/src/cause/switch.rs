@@ -12,8 +12,8 @@ use tare_model::facts::cpu_list;
 
 use super::queries::Place;
 use super::{Case, Counterfactual};
-use crate::env;
-use crate::env::mechanism::Kind;
+use crate::driver::mechanism::Kind;
+use crate::driver::{self, own};
 
 /// This setting changed, if there is one.
 fn set_to(case: &Case<'_>, found: Option<(&str, impl Into<Value>)>, what: &str) -> Counterfactual {
@@ -37,7 +37,7 @@ fn one(name: &str, value: impl Into<Value>) -> Params {
 
 /// Without a mechanism of the arm's driver: a measurement, never advice.
 fn off(case: &Case<'_>, kind: Kind) -> Counterfactual {
-    let mechanism = env::mechanisms(&case.arm.driver).of(kind);
+    let mechanism = driver::mechanisms(&case.arm.driver).of(kind);
     let set = mechanism.and_then(|mechanism| mechanism.off.first());
     set_to(case, set.copied(), kind.what())
 }
@@ -50,7 +50,7 @@ pub fn without_seccomp(case: &Case<'_>) -> Counterfactual {
 /// With the filter on system calls, and speculation as it is without; `None` where the driver has no setting for
 /// that, or its value is in force already.
 pub fn with_sparing_filter(case: &Case<'_>) -> Option<Counterfactual> {
-    let (name, set) = env::mechanisms(&case.arm.driver).sparing_filter?;
+    let (name, set) = driver::mechanisms(&case.arm.driver).sparing_filter?;
     let value = Value::from(set);
     let in_force = case
         .setting(name)
@@ -193,7 +193,7 @@ pub fn init(case: &Case<'_>) -> Counterfactual {
 pub fn without(case: &Case<'_>, name: &str) -> Counterfactual {
     if case.arm.settings.value(name).is_some() {
         Counterfactual::Settings(one(name, ""))
-    } else if env::own::is_own(&case.arm.settings) {
+    } else if own::is_own(&case.arm.settings) {
         Counterfactual::NotHere(
             "the options of a container of your own are left away one by one instead".into(),
         )
@@ -282,42 +282,6 @@ pub fn not_here(why: impl Into<String>) -> Counterfactual {
 mod tests {
     use super::super::composed::Composed;
     use super::*;
-
-    #[test]
-    fn every_setting_that_a_counterfactual_names_is_one_that_the_driver_takes() {
-        let all: [fn(&Case<'_>) -> Counterfactual; 13] = [
-            without_seccomp,
-            host_network,
-            bridge_network,
-            default_network,
-            volume,
-            tmpfs,
-            bind,
-            no_log,
-            |case| runtime(case, "crun"),
-            |case| engine(case, "init", true),
-            |case| engine(case, "shm", "1g"),
-            |case| machine(case, "nic", "virtio"),
-            |case| cpuset_for_quota(case, 1.5),
-        ];
-        let mut settled = 0;
-        for driver in env::DRIVERS {
-            let composed = Composed::of(driver.id()).setting("cpus", 0.5);
-            for counterfactual in all {
-                let Counterfactual::Settings(params) = counterfactual(&composed.case()) else {
-                    continue;
-                };
-                for name in params.0.keys() {
-                    let known = driver.settings().iter().any(|spec| spec.name == name);
-                    // Only some drivers have a quota; the setting of the others is refused before a run.
-                    let has_quota = driver.settings().iter().any(|spec| spec.name == "cpus");
-                    assert!(known || !has_quota, "`{}` takes no `{name}`", driver.id());
-                    settled += 1;
-                }
-            }
-        }
-        assert!(settled > 20, "{settled}");
-    }
 
     #[test]
     fn a_pinned_arm_moves_to_as_many_other_processors_where_there_are_some() {

@@ -1,10 +1,9 @@
 //! What the built-in container does to a program, and the settings that take it away.
 
-use crate::env::mechanism::{
-    Kind, Mechanism, Mechanisms, NETWORK, SYSTEM_CALL_FILTER, Set, always,
-};
+use super::mechanism::{Kind, Mechanism, Mechanisms, NETWORK, SYSTEM_CALL_FILTER, Set, always};
+use super::{Declared, Files};
 
-pub(super) const MECHANISMS: Mechanisms = Mechanisms {
+const MECHANISMS: Mechanisms = Mechanisms {
     base: |settings| match settings.value("namespaces") {
         Some(_) => "the container with its defaults".to_owned(),
         None => "namespaces, own /proc, /sys, /dev".to_owned(),
@@ -45,4 +44,17 @@ pub(super) const MECHANISMS: Mechanisms = Mechanisms {
     ],
     together: &["namespaces of mounts, processes, names and IPC with the change of root: one step"],
     sparing_filter: Some(("seccomp_spec_allow", Set::Flag(true))),
+};
+
+/// What is known of it.
+pub static DECLARED: Declared = Declared {
+    mechanisms: &MECHANISMS,
+    files: Files::Hosts,
+    links: &["tare"],
+    choice: Some(3),
+    switches: &["binds", "cpuset", "stdio"],
+    ..Declared::new(
+        "container",
+        "the built-in container: the kernel's own mechanisms over the host's files, no daemon and no image",
+    )
 };

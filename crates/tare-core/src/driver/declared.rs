@@ -1,7 +1,6 @@
 //! What a driver declares of itself, so that the parts that differ between drivers are read and not asked for by name.
 
 use super::mechanism::{self, Mechanisms};
-use super::setting::Setting;
 
 /// Whose files are found inside an environment, where no setting says otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,8 +22,8 @@ pub struct Declared {
     pub id: &'static str,
     /// One sentence.
     pub about: &'static str,
-    /// The settings it takes.
-    pub settings: &'static [Setting],
+    /// Those of its settings by which causes are switched on and off, besides those of its mechanisms.
+    pub switches: &'static [&'static str],
     /// What its environments are made of, and how each part is switched off.
     pub mechanisms: &'static Mechanisms,
     /// Whose files are inside.
@@ -37,11 +36,11 @@ pub struct Declared {
 
 impl Declared {
     /// A driver of environments with files of an image, of which nothing else is known.
-    pub const fn new(id: &'static str, about: &'static str, settings: &'static [Setting]) -> Self {
+    pub const fn new(id: &'static str, about: &'static str) -> Self {
         Self {
             id,
             about,
-            settings,
+            switches: &[],
             mechanisms: &mechanism::UNKNOWN,
             files: Files::Image,
             links: &[],

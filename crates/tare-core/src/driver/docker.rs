@@ -1,10 +1,11 @@
 //! What Docker does to a program, and the flags that take it away.
 
-use crate::env::mechanism::{
+use super::Declared;
+use super::mechanism::{
     Kind, Mechanism, Mechanisms, NETWORK, OUTPUT, SYSTEM_CALL_FILTER, Set, is_confined,
 };
 
-pub(super) const MECHANISMS: Mechanisms = Mechanisms {
+const MECHANISMS: Mechanisms = Mechanisms {
     base: |_| "Docker with all off: namespaces, root, control groups, capabilities".to_owned(),
     weight: 7,
     keeps: &[],
@@ -31,4 +32,16 @@ pub(super) const MECHANISMS: Mechanisms = Mechanisms {
     ],
     // Which runtimes there are, the engine says.
     sparing_filter: None,
+};
+
+/// What is known of it.
+pub static DECLARED: Declared = Declared {
+    mechanisms: &MECHANISMS,
+    links: &["docker", "br-", "veth"],
+    choice: Some(1),
+    switches: &["binds", "cpuset", "runtime", "storage"],
+    ..Declared::new(
+        "docker",
+        "a container of a Docker engine, made through its API from an image that holds only the agent",
+    )
 };

@@ -159,23 +159,3 @@ impl Mechanisms {
         self.all.iter().find(|mechanism| mechanism.kind == kind)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::env::DRIVERS;
-
-    #[test]
-    fn every_mechanism_is_switched_off_by_settings_that_its_driver_takes() {
-        for driver in DRIVERS {
-            for mechanism in driver.mechanisms().all {
-                let off = mechanism.off.iter();
-                let settings = off.fold(Params::new(), |all, (name, set)| all.with(name, *set));
-                let arm = tare_model::ArmId::new("x").unwrap();
-                let configured = driver.configure(arm, &settings);
-                assert!(configured.is_ok(), "{}: {}", driver.id(), mechanism.title);
-                assert!(!mechanism.off.is_empty() && !mechanism.price.is_empty());
-            }
-        }
-    }
-}

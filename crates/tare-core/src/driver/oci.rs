@@ -3,9 +3,8 @@
 
 use tare_model::Params;
 
-use crate::env::mechanism::{
-    Kind, Mechanism, Mechanisms, NETWORK, SYSTEM_CALL_FILTER, Set, always,
-};
+use super::mechanism::{Kind, Mechanism, Mechanisms, NETWORK, SYSTEM_CALL_FILTER, Set, always};
+use super::{Declared, Files};
 
 fn base(settings: &Params) -> String {
     let runtime = settings.text("runtime").unwrap_or("runc");
@@ -15,7 +14,7 @@ fn base(settings: &Params) -> String {
     }
 }
 
-pub(super) const MECHANISMS: Mechanisms = Mechanisms {
+const MECHANISMS: Mechanisms = Mechanisms {
     base,
     weight: 7,
     keeps: &["runtime", "runtime_args", "spec", "rootfs", "private_paths"],
@@ -52,4 +51,15 @@ pub(super) const MECHANISMS: Mechanisms = Mechanisms {
         "mount namespace, change of root and overlay: a runtime does not start without them",
     ],
     sparing_filter: Some(("runtime", Set::Text("crun"))),
+};
+
+/// What is known of it.
+pub static DECLARED: Declared = Declared {
+    mechanisms: &MECHANISMS,
+    files: Files::Hosts,
+    switches: &["binds", "cpuset", "runtime"],
+    ..Declared::new(
+        "oci",
+        "a container made by an OCI runtime (runc, crun, youki, runsc, Kata), without an engine",
+    )
 };

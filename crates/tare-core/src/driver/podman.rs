@@ -1,8 +1,9 @@
 //! What Podman does to a program, and the flags that take it away.
 
-use crate::env::mechanism::{Mechanisms, NETWORK, OUTPUT, SYSTEM_CALL_FILTER, Set};
+use super::Declared;
+use super::mechanism::{Mechanisms, NETWORK, OUTPUT, SYSTEM_CALL_FILTER, Set};
 
-pub(super) const MECHANISMS: Mechanisms = Mechanisms {
+const MECHANISMS: Mechanisms = Mechanisms {
     base: |_| "Podman with all off: namespaces, root, control groups, capabilities".to_owned(),
     weight: 7,
     keeps: &[],
@@ -13,4 +14,16 @@ pub(super) const MECHANISMS: Mechanisms = Mechanisms {
         "bridge, address translation and name server: they come as one",
     ],
     sparing_filter: Some(("runtime", Set::Text("crun"))),
+};
+
+/// What is known of it.
+pub static DECLARED: Declared = Declared {
+    mechanisms: &MECHANISMS,
+    links: &["podman", "cni", "veth"],
+    choice: Some(2),
+    switches: &["binds", "cpuset", "runtime", "storage"],
+    ..Declared::new(
+        "podman",
+        "a container of podman, rootful or rootless, from an image that holds only the agent",
+    )
 };

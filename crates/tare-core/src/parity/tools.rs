@@ -13,16 +13,16 @@ use tare_model::tool::{NOT_INSTALLED, ToolAnswer};
 use tare_model::{CheckResult, Facts, Params, Reason};
 
 use super::{Finding, Side};
-use crate::env::{self, Files};
+use crate::driver::{self, Files};
 
 /// How many digits of a hash tell two programs apart for a reader.
 const DIGITS: usize = 12;
 
 /// A tool that is not the same in an arm as in the baseline.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Mismatch {
+pub struct Mismatch {
     /// The tool.
-    pub(crate) program: String,
+    pub program: String,
     arm: String,
     baseline: String,
     parts: Vec<Part>,
@@ -52,7 +52,7 @@ impl fmt::Display for Mismatch {
 }
 
 /// The tools that are not the same. What one side cannot tell is not compared.
-pub(crate) fn mismatches(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Vec<Mismatch> {
+pub fn mismatches(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Vec<Mismatch> {
     programs
         .iter()
         .filter_map(|program| {
@@ -102,7 +102,7 @@ pub(crate) fn mismatches(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> 
 }
 
 /// Why an arm has no such tool; `None` if it has one, or was not asked.
-pub(crate) fn missing(facts: &Facts, program: &str) -> Option<Reason> {
+pub fn missing(facts: &Facts, program: &str) -> Option<Reason> {
     match ToolAnswer::of(facts, program) {
         ToolAnswer::Missing(why) if why.starts_with(NOT_INSTALLED) => {
             Some(Reason::MissingTool(program.escape_debug().to_string()))
@@ -117,11 +117,9 @@ pub(crate) fn missing(facts: &Facts, program: &str) -> Option<Reason> {
 }
 
 /// What brings a missing tool into an arm of this driver with these settings.
-pub(crate) fn fix(program: &str, driver: &str, settings: &Params) -> String {
+pub fn fix(program: &str, driver: &str, settings: &Params) -> String {
     match settings.text("image") {
-        None if env::find(driver)
-            .is_some_and(|driver| driver.declared().files == Files::Packed) =>
-        {
+        None if driver::find(driver).is_some_and(|driver| driver.files == Files::Packed) => {
             format!(
                 "install `{program}` and add it to the arm's `programs`: a guest holds the agent and what is packed into it"
             )

@@ -16,26 +16,26 @@ pub fn expected_ns(study: &Study) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Adjustments, parse};
-
-    fn expected(design: &str) -> u64 {
-        let text = format!(
-            "id = \"m\"\n[design]\n{design}\n[[arm]]\nid = \"host\"\n[[workload]]\nid = \"getppid\"\n[[workload]]\nid = \"stat\"\n"
-        );
-        expected_ns(&parse("m.toml", &text, &Adjustments::default()).unwrap())
-    }
+    use crate::testing::study;
 
     #[test]
     fn a_budget_is_what_a_study_takes() {
-        assert_eq!(expected("budget = \"90s\""), 90_000_000_000);
+        let study = Study {
+            budget_ns: Some(90_000_000_000),
+            ..study(2, 2, 1)
+        };
+        assert_eq!(expected_ns(&study), 90_000_000_000);
     }
 
     #[test]
     fn without_a_budget_every_planned_trial_counts() {
         // Two workloads, the host and its copy, eight blocks.
-        assert_eq!(
-            expected("trial = \"50ms\"\nsettle = \"10ms\"\nblocks_min = 2\nblocks_max = 8"),
-            2 * 2 * 8 * 60_000_000
-        );
+        let study = Study {
+            trial_ns: 50_000_000,
+            settle_ns: 10_000_000,
+            blocks_max: 8,
+            ..study(2, 2, 1)
+        };
+        assert_eq!(expected_ns(&study), 2 * 2 * 8 * 60_000_000);
     }
 }

@@ -202,4 +202,4 @@ impl Write for HashSink {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

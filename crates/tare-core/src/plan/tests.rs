@@ -3,42 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use tare_model::study::A_PRIME;
-use tare_model::{ArmId, ArmSpec, Params, Study, WorkloadId, WorkloadSpec, whole_count};
+use tare_model::{ArmId, Params, Study, WorkloadId, whole_count};
 
 use super::Plan;
-
-/// A study of `n_arms` arms (`host`, A′, `arm-2`, …) and `n_workloads` workloads (`w0`, …).
-pub(crate) fn study(n_arms: usize, n_workloads: usize, seed: u64) -> Study {
-    let name = |index: usize| match index {
-        0 => "host".to_owned(),
-        1 => A_PRIME.to_owned(),
-        _ => format!("arm-{index}"),
-    };
-    let arms = (0..n_arms).map(|index| ArmSpec {
-        required: index == 0,
-        ..ArmSpec::new(ArmId::new(name(index)).unwrap(), "fake", Params::new())
-    });
-    let workload = |index| {
-        let id = WorkloadId::new(format!("w{index}")).unwrap();
-        WorkloadSpec::new(id, Params::new().with("n", 3i64))
-    };
-    let workloads = (0..n_workloads).map(workload).collect();
-    Study {
-        title: "A study for tests".into(),
-        seed,
-        blocks_max: 12,
-        blocks_per_launch: 4,
-        trial_ns: 1_000_000,
-        limit_ns: 1_000_000_000,
-        ..Study::new(
-            "test",
-            ArmId::new("host").unwrap(),
-            arms.collect(),
-            workloads,
-        )
-    }
-}
+use crate::testing::study;
 
 proptest! {
     #[test]

@@ -158,7 +158,7 @@ pub(in crate::report) fn by_metric(cells: &[DossierCell]) -> Vec<Vec<&DossierCel
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cause::composed;
+    use crate::testing as composed;
 
     #[test]
     fn first_three_metrics_of_a_workload_are_primary() {

@@ -315,7 +315,7 @@ fn outcome(decided: &Decided, dossier: &Dossier) -> (CheckResult, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cause::composed;
+    use crate::testing as composed;
 
     #[test]
     fn every_sentence_rests_on_works_that_are_listed() {

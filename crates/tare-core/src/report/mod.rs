@@ -31,7 +31,7 @@ mod waterfall;
 mod words;
 
 pub use format::{File, Format, Made, Material};
-pub(crate) use words::{called, command_line};
+pub use words::{called, command_line};
 
 /// Every form, in the order in which help lists them.
 pub static FORMATS: &[&Format] = &[

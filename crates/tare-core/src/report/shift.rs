@@ -58,7 +58,7 @@ pub(in crate::report) fn tenths(cell: &DossierCell) -> Vec<Tenth> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cause::composed;
+    use crate::testing as composed;
 
     #[test]
     fn one_copys_own_readings_are_set_beside_the_arms_own() {

@@ -388,13 +388,13 @@ pub(in crate::report) fn purpose_of(arm: &str, dossier: &Dossier) -> String {
 }
 
 /// An arm as a reader knows it.
-pub(crate) fn called(arm: &str) -> &str {
+pub fn called(arm: &str) -> &str {
     if arm == A_PRIME { "A′" } else { arm }
 }
 
 /// A command as a shell takes it: words that a shell would take apart or read are quoted. The first stays as it is: it may
 /// stand for the beginning of a line.
-pub(crate) fn command_line(command: &[String]) -> String {
+pub fn command_line(command: &[String]) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "-_=+.,:/@%…".contains(letter);
     let words = command.iter().enumerate().map(|(place, word)| {
         if place == 0 || (!word.is_empty() && word.chars().all(is_plain)) {

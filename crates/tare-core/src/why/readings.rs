@@ -16,7 +16,8 @@ use tare_stats::{Differences, Interval, median};
 
 use crate::analyze::collect::Collector;
 use crate::analyze::kept::Group;
-use crate::analyze::pairs::{self, Against, Block};
+pub use crate::analyze::pairs::Block;
+use crate::analyze::pairs::{self, Against};
 use crate::analyze::{RunData, TrialData, collected, effect};
 use crate::cause::ArmEvidence;
 use crate::workload::{self, user_command};
@@ -171,7 +172,7 @@ pub fn counters_of(report: &ProbeReport) -> BTreeMap<String, f64> {
 
 /// What one trial took of the host's time, nanoseconds: where arms took turns it lasted as long as all of them
 /// together, and its own part is what its command ran.
-pub(super) fn own_ns(data: &TrialData) -> u64 {
+pub fn own_ns(data: &TrialData) -> u64 {
     let Outcome::Completed(raw) = &data.outcome else {
         return data.host_elapsed_ns;
     };
@@ -233,7 +234,8 @@ pub fn put_together(
     }
 }
 
-pub(super) fn user_command_id() -> String {
+/// The workload that is a command of the user's.
+pub fn user_command_id() -> String {
     workload::Workload::id(&user_command::UserCommand).to_owned()
 }
 
@@ -279,12 +281,9 @@ pub fn span(interval: Interval) -> Span {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-
-    pub(in crate::why) fn in_one_launch(number: u32) -> Block {
-        Block { number, launch: 0 }
-    }
+    use crate::testing::in_one_launch;
 
     #[test]
     fn only_blocks_that_both_have_are_paired() {

@@ -97,38 +97,11 @@ fn checked(
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::collections::BTreeMap;
-
     use tare_model::ProbeReport;
     use tare_model::outcome::Bytes;
 
     use super::*;
-
-    /// The raw output of a trial in which a program printed `stdout` and exited with `code`.
-    pub(crate) fn raw(code: i32, stdout: &[u8], stderr: &[u8]) -> RawOutput {
-        let report = ProbeReport {
-            canary_ns: [5e6, 5e6],
-            elapsed_ns: 1_000_000,
-            command: Some(CommandReport {
-                argv: vec!["tool".into()],
-                program: "/usr/bin/tool".into(),
-                exit: Exit::Code(code),
-                stdout: Bytes(stdout.to_vec()),
-                stderr: Bytes(stderr.to_vec()),
-                is_cut: false,
-                files: BTreeMap::new(),
-                wall_ns: 1_000_000,
-                stops: 0,
-                usage: BTreeMap::new(),
-                left_running: 0,
-                seen: None,
-                pick: None,
-                tolerated: Vec::new(),
-            }),
-            ..ProbeReport::empty("command", 1)
-        };
-        RawOutput::of_probe(serde_json::to_vec(&report).unwrap())
-    }
+    pub(crate) use crate::testing::raw;
 
     /// The raw output of a trial in which a program succeeded and left these files.
     pub(crate) fn raw_with_files(files: &[(&str, &str)]) -> RawOutput {

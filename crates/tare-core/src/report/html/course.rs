@@ -71,7 +71,7 @@ fn table(course: &DossierCourse) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cause::composed;
+    use crate::testing as composed;
     use tare_model::Params;
 
     #[test]

@@ -28,7 +28,7 @@ mod tests {
     use tare_model::dossier::{DossierCell, Span};
 
     use super::*;
-    use crate::cause::composed;
+    use crate::testing as composed;
 
     #[test]
     fn a_run_with_a_sweep_has_a_section_of_it_and_one_without_has_none() {

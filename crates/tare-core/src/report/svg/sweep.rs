@@ -182,7 +182,7 @@ mod tests {
     use tare_model::Params;
 
     use super::*;
-    use crate::cause::composed;
+    use crate::testing as composed;
 
     #[test]
     fn sweeps_of_one_metric_are_told_apart_by_what_is_held_still() {

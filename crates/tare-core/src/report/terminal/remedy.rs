@@ -80,7 +80,7 @@ mod tests {
     use tare_model::dossier::Span;
 
     use super::*;
-    use crate::cause::composed;
+    use crate::testing as composed;
 
     /// A row of ten blocks whose interval has this half-width around 1.
     fn row(verdict: Verdict, half: f64) -> DossierCell {

@@ -19,7 +19,7 @@ use super::super::words::command_line;
 use super::Style;
 use super::counters::{CHARGED, counters};
 use super::text::{Paint, paragraph, width, wrapped};
-use crate::why::own;
+use crate::driver::own;
 
 /// So many findings are told in full although nothing was tried.
 const SHOWN_UNTRIED: usize = 2;

@@ -6,9 +6,9 @@ use tare_model::{ProbeReport, Value};
 use super::*;
 
 const GOLDEN_OUTPUT: &str =
-    include_str!("../../../tests/golden/hpcc/1.5.0f/three-nodes/hpccoutf.txt");
+    include_str!("../../../../tare/tests/golden/hpcc/1.5.0f/three-nodes/hpccoutf.txt");
 const GOLDEN_INPUT: &str =
-    include_str!("../../../tests/golden/hpcc/1.5.0f/three-nodes/hpccinf.txt");
+    include_str!("../../../../tare/tests/golden/hpcc/1.5.0f/three-nodes/hpccinf.txt");
 
 /// The raw output of a trial that ended with `code` and left these files.
 fn raw(code: i32, files: &[(&str, &str)]) -> RawOutput {
