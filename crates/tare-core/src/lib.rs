@@ -6,6 +6,7 @@
 
 pub mod analyze;
 pub mod cause;
+pub mod config;
 pub mod driver;
 pub mod parity;
 pub mod plan;

@@ -100,7 +100,7 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("driver", &[]),
         ("env", &["cx", "driver"]),
         ("workload", &["service"]),
-        ("config", &["env", "workload"]),
+        ("config", &["driver", "env", "workload"]),
         ("plan", &[]),
         ("store", &["cx", "plan"]),
         ("parity", &["driver"]),

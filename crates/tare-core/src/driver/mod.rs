@@ -17,6 +17,29 @@ pub mod podman;
 pub mod ssh;
 pub mod vm;
 
+/// Why settings are not acceptable. `setting` names the offender, for the caret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}")]
+pub struct SettingsError {
+    /// The setting.
+    pub setting: String,
+    /// What is wrong with it.
+    pub problem: String,
+    /// What would be right.
+    pub hint: Option<String>,
+}
+
+impl SettingsError {
+    /// Of this setting, with what would be right.
+    pub fn new(setting: &str, problem: String, hint: String) -> Self {
+        Self {
+            setting: setting.to_owned(),
+            problem,
+            hint: Some(hint),
+        }
+    }
+}
+
 /// Every driver.
 pub static DRIVERS: &[&Declared] = &[
     &container::DECLARED,

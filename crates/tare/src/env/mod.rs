@@ -17,7 +17,9 @@ pub use container::layers::host_files;
 pub use image::host_files::Wanted;
 pub use published::{Published, PublishedAt};
 pub use setting::Setting;
-pub use tare_core::driver::{Declared, Files, Mechanism, Mechanisms, links, mechanism, mechanisms};
+pub use tare_core::driver::{
+    Declared, Files, Mechanism, Mechanisms, SettingsError, links, mechanism, mechanisms,
+};
 
 pub mod channel;
 mod charged;
@@ -82,28 +84,6 @@ pub enum Availability {
         /// The command or change that would help.
         fix: Option<String>,
     },
-}
-
-/// Why settings are not acceptable. `setting` names the offender, for the caret.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{problem}")]
-pub struct SettingsError {
-    /// The setting.
-    pub setting: String,
-    /// What is wrong with it.
-    pub problem: String,
-    /// What would be right.
-    pub hint: Option<String>,
-}
-
-impl SettingsError {
-    fn new(setting: &str, problem: String, hint: String) -> Self {
-        Self {
-            setting: setting.to_owned(),
-            problem,
-            hint: Some(hint),
-        }
-    }
 }
 
 /// An environment with the settings that were asked for.

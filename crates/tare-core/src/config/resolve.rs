@@ -8,15 +8,16 @@ use tare_model::{ArmId, ArmSpec, Params, Path, Study, Value, WorkloadId, Workloa
 use super::design::{blocks, count, lift_the_bound_of_blocks, margins, written};
 use super::error::{Source, StudyError};
 use super::file::{Arm, StudyFile, Workload};
-use super::{Adjustments, Table, instances, publication, sweep, units};
+use super::{Adjustments, Drivers, Table, instances, publication, sweep, units};
 use crate::suggest;
-use crate::{env, workload};
+use crate::{driver, workload};
 
 pub(super) fn resolve(
     name: &str,
     text: &str,
     file: &StudyFile,
     adjustments: &Adjustments,
+    drivers: &dyn Drivers,
 ) -> Result<Study, StudyError> {
     let source = Source { name, text };
     let id = file.id.get_ref();
@@ -27,7 +28,7 @@ pub(super) fn resolve(
             Some("use letters, digits, `-`, `_` and `.`".into()),
         ));
     }
-    let arms = arms(&source, file, adjustments)?;
+    let arms = arms(&source, file, adjustments, drivers)?;
     let baseline = arms[0].id.clone();
     let workloads = workloads(&source, file, adjustments)?;
     let design = &file.design;
@@ -95,10 +96,11 @@ fn arms(
     source: &Source<'_>,
     file: &StudyFile,
     adjustments: &Adjustments,
+    drivers: &dyn Drivers,
 ) -> Result<Vec<ArmSpec>, StudyError> {
     let mut specs: Vec<ArmSpec> = Vec::new();
     for arm in &file.arms {
-        let spec = arm_spec(source, arm)?;
+        let spec = arm_spec(source, arm, drivers)?;
         if spec.id.as_str() == A_PRIME || specs.iter().any(|other| other.id == spec.id) {
             return Err(source.error(
                 Some(arm.id.span()),
@@ -136,7 +138,7 @@ fn arms(
         None => specs.remove(0),
     };
     if !adjustments.environments.is_empty() {
-        specs = chosen_arms(source, &specs, &baseline, adjustments)?;
+        specs = chosen_arms(source, &specs, &baseline, adjustments, drivers)?;
     }
     let mut baseline = ArmSpec {
         required: true,
@@ -160,6 +162,7 @@ fn arms(
             "--set",
             spec,
             &Params::new().with(name, value.clone()),
+            drivers,
         )?;
     }
     let again = ArmSpec {
@@ -174,6 +177,7 @@ fn chosen_arms(
     specs: &[ArmSpec],
     baseline: &ArmSpec,
     adjustments: &Adjustments,
+    drivers: &dyn Drivers,
 ) -> Result<Vec<ArmSpec>, StudyError> {
     let mut chosen: Vec<ArmSpec> = Vec::new();
     for given in &adjustments.environments {
@@ -196,21 +200,21 @@ fn chosen_arms(
         }
         let spec = if let Some(spec) = specs.iter().find(|spec| spec.id.as_str() == name) {
             spec.clone()
-        } else if let Some(driver) = env::find(name) {
-            let id = ArmId::new(driver.id()).expect("a driver's id is a name");
-            ArmSpec::new(id, driver.id(), Params::new())
+        } else if let Some(driver) = driver::find(name) {
+            let id = ArmId::new(driver.id).expect("a driver's id is a name");
+            ArmSpec::new(id, driver.id, Params::new())
         } else {
             let known: Vec<&str> = specs
                 .iter()
                 .map(|spec| spec.id.as_str())
-                .chain(env::DRIVERS.iter().map(|driver| driver.id()))
+                .chain(driver::DRIVERS.iter().map(|driver| driver.id))
                 .collect();
             return Err(refused(
                 format!("there is no environment `{name}`"),
                 Some(suggest::hint(name, known)),
             ));
         };
-        let spec = with_settings(source, "--env", &spec, &given.settings)?;
+        let spec = with_settings(source, "--env", &spec, &given.settings, drivers)?;
         chosen.push(ArmSpec {
             required: true,
             ..spec
@@ -225,6 +229,7 @@ fn with_settings(
     option: &str,
     spec: &ArmSpec,
     more: &Params,
+    drivers: &dyn Drivers,
 ) -> Result<ArmSpec, StudyError> {
     let mut spec = spec.clone();
     if more.0.is_empty() {
@@ -235,15 +240,17 @@ fn with_settings(
         file: option.to_owned(),
         ..source.error(None, problem, hint)
     };
-    let driver = env::find(&spec.driver)
-        .ok_or_else(|| refused(format!("there is no environment `{}`", spec.driver), None))?;
-    driver
-        .configure(spec.id.clone(), &spec.settings)
+    if driver::find(&spec.driver).is_none() {
+        let problem = format!("there is no environment `{}`", spec.driver);
+        return Err(refused(problem, None));
+    }
+    drivers
+        .check(&spec.driver, &spec.id, &spec.settings)
         .map_err(|error| refused(format!("`{}`: {}", spec.id, error.problem), error.hint))?;
     Ok(spec)
 }
 
-fn arm_spec(source: &Source<'_>, arm: &Arm) -> Result<ArmSpec, StudyError> {
+fn arm_spec(source: &Source<'_>, arm: &Arm, drivers: &dyn Drivers) -> Result<ArmSpec, StudyError> {
     let name = arm.id.get_ref();
     let id = ArmId::new(name.clone())
         .map_err(|error| source.error(Some(arm.id.span()), error.to_string(), None))?;
@@ -251,23 +258,19 @@ fn arm_spec(source: &Source<'_>, arm: &Arm) -> Result<ArmSpec, StudyError> {
         Some(driver) => (driver.get_ref().as_str(), driver.span()),
         None => (name.as_str(), arm.id.span()),
     };
-    let Some(driver) = env::find(driver_name) else {
+    let Some(driver) = driver::find(driver_name) else {
         return Err(source.error(
             Some(driver_span),
             format!("there is no environment `{driver_name}`"),
             Some(suggest::hint(
                 driver_name,
-                env::DRIVERS.iter().map(|driver| driver.id()),
+                driver::DRIVERS.iter().map(|driver| driver.id),
             )),
         ));
     };
-    let known: Vec<&str> = driver
-        .settings()
-        .iter()
-        .map(|setting| setting.name)
-        .collect();
-    let settings = table(source, &arm.settings, &known, "setting", driver.id())?;
-    if let Err(error) = driver.configure(id.clone(), &settings) {
+    let known = drivers.settings(driver.id);
+    let settings = table(source, &arm.settings, &known, "setting", driver.id)?;
+    if let Err(error) = drivers.check(driver.id, &id, &settings) {
         return Err(source.error(
             value_span(&arm.settings, &error.setting).or(Some(arm.id.span())),
             error.problem,
@@ -276,7 +279,7 @@ fn arm_spec(source: &Source<'_>, arm: &Arm) -> Result<ArmSpec, StudyError> {
     }
     Ok(ArmSpec {
         required: arm.required,
-        ..ArmSpec::new(id, driver.id(), settings)
+        ..ArmSpec::new(id, driver.id, settings)
     })
 }
 

@@ -6,7 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use tare_model::{Spread, Study, Value};
+use tare_model::{ArmId, Params, Spread, Study, Value};
+
+use crate::driver::SettingsError;
 
 pub mod builtin;
 mod design;
@@ -17,8 +19,6 @@ mod instances;
 mod publication;
 mod resolve;
 mod sweep;
-#[cfg(test)]
-mod tests;
 pub mod units;
 
 pub use error::StudyError;
@@ -54,19 +54,40 @@ pub struct Adjustments {
     pub pairs: bool,
 }
 
+/// What drivers take. Which drivers there are is known here.
+pub trait Drivers {
+    /// The names of a driver's settings.
+    fn settings(&self, driver: &str) -> Vec<&'static str>;
+    /// Checks the settings of an arm; touches nothing outside.
+    ///
+    /// # Errors
+    /// The setting that is wrong.
+    fn check(&self, driver: &str, arm: &ArmId, settings: &Params) -> Result<(), SettingsError>;
+}
+
 /// Reads a study from `text`; `name` is the file's name for messages.
-pub fn parse(name: &str, text: &str, adjustments: &Adjustments) -> Result<Study, StudyError> {
+pub fn parse(
+    name: &str,
+    text: &str,
+    adjustments: &Adjustments,
+    drivers: &dyn Drivers,
+) -> Result<Study, StudyError> {
     let file = file::read(name, text)?;
-    resolve::resolve(name, text, &file, adjustments)
+    resolve::resolve(name, text, &file, adjustments, drivers)
 }
 
 /// The study in a file that was read already, under its built-in name; `None` when there is none of that name.
-pub fn built_in(id: &str, adjustments: &Adjustments) -> Option<Result<Study, StudyError>> {
+pub fn built_in(
+    id: &str,
+    adjustments: &Adjustments,
+    drivers: &dyn Drivers,
+) -> Option<Result<Study, StudyError>> {
     let builtin = builtin::find(id)?;
     Some(parse(
         &format!("<built-in study {id}>"),
         builtin.text,
         adjustments,
+        drivers,
     ))
 }
 

@@ -15,9 +15,6 @@ use super::{Adjustments, builtin, file};
 use crate::suggest;
 use crate::workload;
 
-#[cfg(test)]
-mod tests;
-
 /// A name that does not exist, for the caret, and what is wrong with it.
 struct Problem {
     offender: String,
