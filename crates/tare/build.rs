@@ -44,7 +44,12 @@ fn main() {
 /// A hash of all that a reading is made by: what one build has read of trials is no other's business.
 fn sources() -> u64 {
     let mut files = Vec::new();
-    for folder in ["src", "../tare-model/src", "../tare-stats/src"] {
+    for folder in [
+        "src",
+        "../tare-core/src",
+        "../tare-model/src",
+        "../tare-stats/src",
+    ] {
         println!("cargo::rerun-if-changed={folder}");
         list(Path::new(folder), &mut files);
     }

@@ -4,21 +4,19 @@
 //! ([`run`]) in environments ([`env`](mod@env)) with workloads ([`workload`]); raw output is stored first
 //! ([`store`]) and decoded second; stored trials become costs ([`analyze`]), gathered in a
 //! dossier, and the dossier is drawn ([`report`]). Everything that touches the outside world goes
-//! through [`cx`].
+//! through [`cx`]. What is pure is the crate `tare-core`.
 
-pub mod analyze;
-pub mod cause;
+pub use tare_core::{analyze, cause, driver, plan, report, workload};
+use tare_core::{parity, suggest};
+
 pub mod cli;
 pub mod compare;
 pub mod config;
 pub mod cx;
 pub mod env;
-mod parity;
-pub mod plan;
 #[cfg(test)]
 #[path = "../../tare-agent/tests/common/registered.rs"]
 mod registered;
-pub mod report;
 pub mod run;
 pub mod service;
 pub mod serving;
@@ -26,6 +24,6 @@ pub mod serving;
 #[path = "../../tare-agent/tests/common/skip.rs"]
 mod skip;
 pub mod store;
-mod suggest;
+#[cfg(test)]
+use tare_core::testing;
 pub mod why;
-pub mod workload;

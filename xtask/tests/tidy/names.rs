@@ -65,7 +65,7 @@ fn product() -> BTreeMap<String, String> {
             && !path.ends_with("tests.rs")
             && !TABLES.contains(&path);
         // Cases for tests, which spell names as they are stored.
-        let is_for_tests = ["cause/composed.rs", "cause/sources.rs"]
+        let is_for_tests = ["cause/composed.rs", "cause/sources.rs", "src/testing.rs"]
             .iter()
             .any(|ending| path.ends_with(ending));
         if is_product && !is_for_tests {
@@ -107,13 +107,13 @@ fn used(text: &str, module: &str) -> BTreeSet<String> {
 fn is_of(path: &str, writer: Writer) -> bool {
     let folders: &[&str] = match writer {
         Writer::Agent => &["tare-agent/src/"],
-        Writer::Driver => &["tare/src/env/", "tare/src/env.rs"],
+        Writer::Driver => &["tare/src/env/", "tare-core/src/driver/"],
         Writer::Run => &[
             "tare/src/run/",
             "tare/src/cli/session.rs",
-            "tare/src/analyze/decode.rs",
+            "tare-core/src/analyze/decode.rs",
         ],
-        Writer::Why => &["tare/src/why/"],
+        Writer::Why => &["tare/src/why/", "tare-core/src/why/"],
     };
     folders.iter().any(|folder| path.starts_with(folder))
 }
@@ -245,9 +245,10 @@ fn named(table: &Table, path: &str, literal: &str) -> Option<&'static Name> {
         }
         // A driver's own facts, which begin with its name, are spelled in its own files.
         let driver = beginning.trim_end_matches('.');
-        let is_its_own = [".rs", "/"]
-            .iter()
-            .any(|ending| path.starts_with(&format!("tare/src/env/{driver}{ending}")));
+        let is_its_own = [".rs", "/"].iter().any(|ending| {
+            path.starts_with(&format!("tare/src/env/{driver}{ending}"))
+                || path.starts_with(&format!("tare-core/src/driver/{driver}{ending}"))
+        });
         let is_word = !literal.contains(' ');
         is_word && literal.starts_with(beginning) && !is_its_own
     })

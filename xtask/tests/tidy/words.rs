@@ -139,6 +139,7 @@ fn avoided_words_only_become_fewer() {
     for name in [
         "crates/tare",
         "crates/tare-agent",
+        "crates/tare-core",
         "crates/tare-model",
         "crates/tare-stats",
     ] {

@@ -135,9 +135,9 @@ fn holm(rows: &[Row], rate: f64, p: fn(&Row) -> Option<f64>) -> Vec<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cause::composed;
     use crate::compare::limits::ALARM_RATE;
     use crate::compare::row::tests::cell;
+    use crate::testing as composed;
     use tare_model::dossier::DossierCell;
 
     fn dossier(cells: &[DossierCell]) -> Dossier {

@@ -344,7 +344,7 @@ fn p_beyond(ratio: &Span, margin: f64, n_blocks: u32) -> Option<f64> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::cause::composed;
+    use crate::testing as composed;
 
     /// A wall-time cell with this ratio and half-width, 100 ms at the base.
     pub(in crate::compare) fn cell(arm: &str, point: f64, half: f64) -> DossierCell {

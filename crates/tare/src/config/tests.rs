@@ -4,6 +4,10 @@ use tare_model::{Params, Spread, Value};
 
 use super::{Adjustments, built_in, given, parse};
 
+mod builtin;
+mod publication;
+mod sweep;
+
 const HEAD: &str = "id = \"mine\"\n[[arm]]\nid = \"host\"\n[[workload]]\nid = \"getppid\"\n";
 
 /// Parses `text` and checks that the message holds every one of `expected`.

@@ -11,7 +11,6 @@
 mod bridge;
 mod instance;
 pub(in crate::env) mod layers;
-mod mechanisms;
 pub(super) mod settings;
 mod specification;
 mod sweep;
@@ -40,8 +39,8 @@ use super::channel::{LAST_WORDS_LIMIT, ProcessChannel, wait_for_last_words};
 use super::siblings::{Gathering, Number, Numbers};
 use super::text::and_cleanup;
 use super::{
-    Availability, Configured, Declared, Driver, EnvError, Environment, Files, Instance, StartMode,
-    TURN_PAGE, docker, private,
+    Availability, Configured, Declared, Driver, EnvError, Environment, Instance, Setting,
+    StartMode, TURN_PAGE, docker, private,
 };
 use crate::cx::{Context, Running, files, turn_page};
 
@@ -67,18 +66,11 @@ pub struct Container;
 
 impl Driver for Container {
     fn declared(&self) -> &Declared {
-        static DECLARED: Declared = Declared {
-            mechanisms: &mechanisms::MECHANISMS,
-            files: Files::Hosts,
-            links: &["tare"],
-            choice: Some(3),
-            ..Declared::new(
-                "container",
-                "the built-in container: the kernel's own mechanisms over the host's files, no daemon and no image",
-                SETTINGS,
-            )
-        };
-        &DECLARED
+        &tare_core::driver::container::DECLARED
+    }
+
+    fn settings(&self) -> &'static [Setting] {
+        SETTINGS
     }
 
     fn detect(&self, cx: &Context<'_>) -> Availability {

@@ -18,7 +18,7 @@ use tare_model::{ArmId, Facts, Params};
 use super::own::asked::Asked;
 use super::own::{Bare, Changed, ImageParts, Own, Retold, Taken, Wish};
 use super::record;
-use super::{Availability, Configured, Declared, Driver, EnvError};
+use super::{Availability, Configured, Declared, Driver, EnvError, Setting};
 use crate::cx::{CommandLine, Context, files, vars};
 
 mod api;
@@ -34,7 +34,6 @@ mod image;
 mod inside;
 mod instance;
 mod locality;
-mod mechanisms;
 mod own;
 mod places;
 mod profile;
@@ -271,17 +270,11 @@ fn how_to_start(cx: &Context<'_>) -> (&'static str, String) {
 
 impl Driver for Docker {
     fn declared(&self) -> &Declared {
-        static DECLARED: Declared = Declared {
-            mechanisms: &mechanisms::MECHANISMS,
-            links: &["docker", "br-", "veth"],
-            choice: Some(1),
-            ..Declared::new(
-                "docker",
-                "a container of a Docker engine, made through its API from an image that holds only the agent",
-                SETTINGS,
-            )
-        };
-        &DECLARED
+        &tare_core::driver::docker::DECLARED
+    }
+
+    fn settings(&self) -> &'static [Setting] {
+        SETTINGS
     }
 
     fn detect(&self, cx: &Context<'_>) -> Availability {

@@ -19,8 +19,8 @@ use super::reader::Reader;
 use super::setting::{Between, Form, settings};
 use super::siblings::{Number, Numbers};
 use super::{
-    Availability, Channel, Charged, Configured, Declared, Driver, EnvError, Environment, Files,
-    Instance, Published, PublishedAt, SettingsError, StartMode,
+    Availability, Channel, Charged, Configured, Declared, Driver, EnvError, Environment, Instance,
+    Published, PublishedAt, Setting, SettingsError, StartMode,
 };
 #[cfg(target_os = "linux")]
 use crate::cx::CONTROL_LIMIT;
@@ -39,11 +39,11 @@ pub struct Host;
 
 impl Driver for Host {
     fn declared(&self) -> &Declared {
-        static DECLARED: Declared = Declared {
-            files: Files::Hosts,
-            ..Declared::new("host", "a plain process on this machine", SETTINGS)
-        };
-        &DECLARED
+        &tare_core::driver::host::DECLARED
+    }
+
+    fn settings(&self) -> &'static [Setting] {
+        SETTINGS
     }
 
     fn detect(&self, cx: &Context<'_>) -> Availability {

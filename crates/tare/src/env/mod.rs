@@ -14,24 +14,23 @@ use crate::cx::{CommandError, Context, files::FileError};
 
 pub use charged::Charged;
 pub use container::layers::host_files;
-pub use declared::{Declared, Files};
 pub use image::host_files::Wanted;
-pub use mechanism::{Mechanism, Mechanisms};
 pub use published::{Published, PublishedAt};
 pub use setting::Setting;
+pub use tare_core::driver::{
+    Declared, Files, Mechanism, Mechanisms, SettingsError, links, mechanism, mechanisms,
+};
 
 pub mod channel;
 mod charged;
 mod common;
 mod common_settings;
 pub mod container;
-mod declared;
 pub mod docker;
 mod grammar;
 pub mod host;
 pub mod image;
 mod known;
-pub mod mechanism;
 pub mod oci;
 pub mod own;
 mod peer;
@@ -57,19 +56,6 @@ pub static DRIVERS: &[&dyn Driver] = &[
     &podman::PODMAN,
     &vm::Vm,
 ];
-
-/// The mechanisms of the driver of this name.
-pub fn mechanisms(id: &str) -> &'static Mechanisms {
-    find(id).map_or(&mechanism::UNKNOWN, Driver::mechanisms)
-}
-
-/// What the devices begin with that drivers put between their environments and the network of the host.
-pub fn links() -> impl Iterator<Item = &'static str> {
-    DRIVERS
-        .iter()
-        .flat_map(|driver| driver.declared().links)
-        .copied()
-}
 
 /// The drivers that are asked about where none is named, the first choice first.
 pub fn usual() -> Vec<&'static dyn Driver> {
@@ -100,28 +86,6 @@ pub enum Availability {
     },
 }
 
-/// Why settings are not acceptable. `setting` names the offender, for the caret.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{problem}")]
-pub struct SettingsError {
-    /// The setting.
-    pub setting: String,
-    /// What is wrong with it.
-    pub problem: String,
-    /// What would be right.
-    pub hint: Option<String>,
-}
-
-impl SettingsError {
-    fn new(setting: &str, problem: String, hint: String) -> Self {
-        Self {
-            setting: setting.to_owned(),
-            problem,
-            hint: Some(hint),
-        }
-    }
-}
-
 /// An environment with the settings that were asked for.
 pub type Configured = Result<Box<dyn Environment>, SettingsError>;
 
@@ -138,9 +102,7 @@ pub trait Driver: Sync {
         self.declared().about
     }
     /// The settings it takes.
-    fn settings(&self) -> &'static [Setting] {
-        self.declared().settings
-    }
+    fn settings(&self) -> &'static [Setting];
     /// What its environments are made of, and how each part is switched off.
     fn mechanisms(&self) -> &'static Mechanisms {
         self.declared().mechanisms

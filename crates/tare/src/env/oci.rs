@@ -12,7 +12,6 @@
 
 mod engine_spec;
 mod instance;
-mod mechanisms;
 mod runtime;
 mod seccomp;
 mod settings;
@@ -35,8 +34,8 @@ use super::charged;
 use super::private;
 use super::text::and_cleanup;
 use super::{
-    Availability, Configured, Declared, Driver, EnvError, Environment, Files, Instance, StartMode,
-    TURN_PAGE, Wanted, container, docker,
+    Availability, Configured, Declared, Driver, EnvError, Environment, Instance, Setting,
+    StartMode, TURN_PAGE, Wanted, container, docker,
 };
 use crate::cx::{AgentBinary, Context, Running, files, turn_page};
 
@@ -55,16 +54,11 @@ pub struct Oci;
 
 impl Driver for Oci {
     fn declared(&self) -> &Declared {
-        static DECLARED: Declared = Declared {
-            mechanisms: &mechanisms::MECHANISMS,
-            files: Files::Hosts,
-            ..Declared::new(
-                "oci",
-                "a container made by an OCI runtime (runc, crun, youki, runsc, Kata), without an engine",
-                SETTINGS,
-            )
-        };
-        &DECLARED
+        &tare_core::driver::oci::DECLARED
+    }
+
+    fn settings(&self) -> &'static [Setting] {
+        SETTINGS
     }
 
     fn detect(&self, cx: &Context<'_>) -> Availability {

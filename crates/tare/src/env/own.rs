@@ -14,6 +14,8 @@ use serde::de::DeserializeOwned;
 use tare_model::{CommandChange, Params, Value};
 
 use self::fields::{Whose, whose};
+pub use tare_core::driver::own::{INSIDE, LIKE, is_inside, is_own};
+
 use super::EnvError;
 use super::grammar::{is_container_name, is_safe_path};
 use super::text::printable;
@@ -31,10 +33,6 @@ pub(in crate::env) mod share;
 pub(in crate::env) mod shared;
 mod sockets;
 
-/// The setting of arms that are like something of the user's: the file in which it is kept, or its name.
-pub const LIKE: &str = "like";
-/// The setting of an arm that is a running container of the user's itself: its name.
-pub const INSIDE: &str = "inside";
 /// The setting that names differences which an arm does without.
 pub const WITHOUT: &str = "without";
 /// The settings that say which of several engines it is, the only ones that stand beside something of the user's.
@@ -371,12 +369,6 @@ pub fn without(settings: &Params, more: &[String]) -> Params {
     settings.clone().with(WITHOUT, Value::List(list))
 }
 
-/// Whether an arm with these settings is like something of the user's, or that itself.
-pub fn is_own(settings: &Params) -> bool {
-    let says = |name: &str| settings.value(name).is_some();
-    [LIKE, like::RUN, like::COMPOSE].into_iter().any(says) || is_inside(settings)
-}
-
 /// What an arm does without: of something of the user's, or of the second of two sides.
 pub fn without_of(arm: &tare_model::ArmSpec) -> Option<Vec<String>> {
     if is_own(&arm.settings) {
@@ -384,11 +376,6 @@ pub fn without_of(arm: &tare_model::ArmSpec) -> Option<Vec<String>> {
     }
     let without = &arm.role.without;
     (!without.is_empty()).then(|| without.clone())
-}
-
-/// Whether an arm with these settings is a running container of the user's itself.
-pub fn is_inside(settings: &Params) -> bool {
-    settings.value(INSIDE).is_some()
 }
 
 /// Settings of a catalogue's counterfactual in the words of differences: which of them a changed setting takes away.

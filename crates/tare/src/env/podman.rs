@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tare_model::{ArmId, Params};
 
 use super::record;
-use super::{Availability, Configured, Declared, Driver, EnvError};
+use super::{Availability, Configured, Declared, Driver, EnvError, Setting};
 use crate::cx::Context;
 
 mod account;
@@ -23,7 +23,6 @@ mod errors;
 mod facts;
 mod image;
 mod instance;
-mod mechanisms;
 mod own;
 mod settings;
 mod sweep;
@@ -61,17 +60,11 @@ impl Podman {
 
 impl Driver for Podman {
     fn declared(&self) -> &Declared {
-        static DECLARED: Declared = Declared {
-            mechanisms: &mechanisms::MECHANISMS,
-            links: &["podman", "cni", "veth"],
-            choice: Some(2),
-            ..Declared::new(
-                "podman",
-                "a container of podman, rootful or rootless, from an image that holds only the agent",
-                SETTINGS,
-            )
-        };
-        &DECLARED
+        &tare_core::driver::podman::DECLARED
+    }
+
+    fn settings(&self) -> &'static [Setting] {
+        SETTINGS
     }
 
     fn knows_line(&self, command: &[String]) -> bool {

@@ -15,7 +15,7 @@ use tare_model::fact;
 use tare_model::{ArmId, Facts, Params};
 
 use super::record;
-use super::{Availability, Configured, Declared, Driver, EnvError, Files};
+use super::{Availability, Configured, Declared, Driver, EnvError, Setting};
 use crate::cx::{CommandError, CommandLine, Context};
 
 mod command;
@@ -73,15 +73,11 @@ fn version(cx: &Context<'_>) -> Result<String, EnvError> {
 
 impl Driver for Ssh {
     fn declared(&self) -> &Declared {
-        static DECLARED: Declared = Declared {
-            files: Files::Elsewhere,
-            ..Declared::new(
-                ID,
-                "a process on another machine that your own `ssh` reaches without questions",
-                SETTINGS,
-            )
-        };
-        &DECLARED
+        &tare_core::driver::ssh::DECLARED
+    }
+
+    fn settings(&self) -> &'static [Setting] {
+        SETTINGS
     }
 
     /// Whether `ssh` is here; only settings can name a host.

@@ -30,7 +30,7 @@ use self::environment::VmEnvironment;
 use self::kernel::Kernel;
 use self::settings::{SETTINGS, Settings};
 use super::text::escaped;
-use super::{Availability, Configured, Declared, Driver, EnvError, Files};
+use super::{Availability, Configured, Declared, Driver, EnvError, Setting};
 use crate::cx::{AgentBinary, CONTROL_LIMIT, CommandError, CommandLine, Context};
 
 /// How long the emulator may take to tell its version.
@@ -42,16 +42,11 @@ pub struct Vm;
 
 impl Driver for Vm {
     fn declared(&self) -> &Declared {
-        static DECLARED: Declared = Declared {
-            files: Files::Packed,
-            links: &["tare"],
-            ..Declared::new(
-                "vm",
-                "a virtual machine of QEMU's: a kernel of its own with nothing in it but the agent and the programs to run",
-                SETTINGS,
-            )
-        };
-        &DECLARED
+        &tare_core::driver::vm::DECLARED
+    }
+
+    fn settings(&self) -> &'static [Setting] {
+        SETTINGS
     }
 
     fn detect(&self, cx: &Context<'_>) -> Availability {

@@ -4,12 +4,11 @@
 //! parameters, [`client`] sends them over sockets and times them, [`turns`] gives each server a slice at a time. It
 //! knows no arm and no run.
 
-pub mod asked;
+pub use tare_core::service::{asked, http, mix};
+
 #[cfg(target_os = "linux")]
 pub mod client;
-pub mod http;
 #[cfg(target_os = "linux")]
 pub mod load;
-pub mod mix;
 #[cfg(target_os = "linux")]
 pub mod turns;

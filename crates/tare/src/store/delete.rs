@@ -48,7 +48,8 @@ mod tests {
 
     use super::super::{RunStart, SessionEnd, TrialRecord};
     use super::*;
-    use crate::plan::{Plan, tests::study};
+    use crate::plan::Plan;
+    use crate::testing::study;
 
     /// A run of one trial whose command has printed this.
     fn run_that_printed(store: &mut Store, id: &str, text: &str) {

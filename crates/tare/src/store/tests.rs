@@ -7,7 +7,7 @@ use tare_model::outcome::{Bytes, Exit};
 use tare_model::{ArmId, Facts, Failure, Outcome, RawOutput, Reason, RunId, StoppedBy};
 
 use super::*;
-use crate::plan::tests::study;
+use crate::testing::study;
 
 struct Place {
     _folder: tempfile::TempDir,

@@ -346,7 +346,8 @@ fn counters(readings: &Readings, baseline: &str, env: &str) -> Vec<DossierCounte
 pub(super) mod tests {
     use super::findings::{narrower_first, resize};
     use super::*;
-    use crate::cause::{composed, queries};
+    use crate::cause::queries;
+    use crate::testing as composed;
 
     pub(in crate::why) fn finding(
         cause: &str,

@@ -41,7 +41,8 @@ mod tests {
     use tare_model::outcome::Exit;
 
     use super::*;
-    use crate::workload::command_output::{report, tests::raw};
+    use crate::testing::raw;
+    use crate::workload::command_output::report;
 
     #[test]
     fn first_run_differs_where_it_is_far_longer_or_cannot_be_repeated() {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use tare_model::whole_count;
 
-use crate::analyze::pairs::Block;
+use super::readings::Block;
 use crate::analyze::{ArmData, RunData};
 
 /// The run with those before it, oldest first. Its name, its plan and the way it ended are its own.

@@ -195,10 +195,10 @@ fn together(driver: &str, facts: &Facts) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::readings::tests::in_one_launch;
     use super::super::readings::{ByBlock, joint};
     use super::climbed::{common_blocks, sum_interval, sum_of};
     use super::*;
+    use crate::testing::in_one_launch;
 
     fn titles(steps: &[Step]) -> Vec<&str> {
         steps.iter().map(|step| step.title.as_str()).collect()

@@ -40,7 +40,6 @@ pub mod own;
 pub mod pace;
 pub mod proof;
 pub mod proxied;
-pub mod readings;
 pub mod search;
 mod served;
 mod settled;
@@ -53,6 +52,7 @@ pub use joined::joined;
 pub use observed::First;
 use observed::Observed;
 pub use settled::is_settled;
+pub use tare_core::why::readings;
 pub use trouble::Trouble;
 
 /// The id of every study made here.

@@ -36,8 +36,7 @@ pub(super) use sifting::sifted;
 
 /// The baseline's name where that is the image in a plain container, which is a step elsewhere.
 pub const PLAIN: &str = "plain";
-/// The same where that is the image's files as a bare process.
-pub const IMAGE: &str = "image";
+pub use tare_core::driver::own::IMAGE;
 /// The step from a bare process to a container without differences; the last step; and the one below the baseline.
 const CONTAINER: &str = "what every container is: control groups, layers, the engine's runtime";
 const OF_ITS_OWN: &str = "what the container has of its own";

@@ -69,7 +69,7 @@ mod tests {
     use tare_stats::{Stream, hodges_lehmann_paired};
 
     use super::*;
-    use crate::cause::composed;
+    use crate::testing as composed;
 
     /// A comparison with a margin of 2 % and an interval that reaches as far up as down.
     fn cell_with(n_blocks: u32, low: f64, point: f64) -> DossierCell {

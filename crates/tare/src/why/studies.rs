@@ -354,8 +354,8 @@ pub(super) mod tests {
 
     use super::super::observed::Observed;
     use super::*;
-    use crate::workload::command_output::{report, tests::raw};
-    use crate::workload::user_command;
+    use crate::testing::raw;
+    use crate::workload::{command_output::report, user_command};
 
     pub(in crate::why) fn first(wall_ns: u64) -> First {
         let look = Observed {

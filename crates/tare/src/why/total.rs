@@ -158,8 +158,8 @@ fn share(removed: &ByBlock, total: &ByBlock) -> Option<Interval> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::readings::tests::in_one_launch;
     use super::*;
+    use crate::testing::in_one_launch;
     use tare_stats::Differences;
 
     fn by_block(n_blocks: u32, value: impl Fn(u32) -> f64) -> ByBlock {

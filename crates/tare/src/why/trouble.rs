@@ -357,7 +357,7 @@ mod tests {
     use tare_model::outcome::Bytes;
 
     fn report(exit: Exit, stderr: &str) -> CommandReport {
-        let raw = crate::workload::command_output::tests::raw(0, b"", b"");
+        let raw = crate::testing::raw(0, b"", b"");
         let report = crate::workload::command_output::report(&raw).unwrap();
         CommandReport {
             exit,

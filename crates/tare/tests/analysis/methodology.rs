@@ -33,6 +33,7 @@ fn every_test_that_the_method_or_a_promise_names_exists() {
         "crates/tare-agent/tests",
         "crates/tare-stats/src",
         "crates/tare-stats/tests",
+        "crates/tare-core/src",
         "crates/tare/src",
         "crates/tare/tests",
         "crates/tare-model/src",

@@ -17,7 +17,7 @@ use tare_model::{Params, Value};
 use super::super::EnvError;
 use super::super::mechanism::Kind;
 use super::super::own::{self, Bare, LIKE};
-use super::mechanisms::MECHANISMS;
+use tare_core::driver::container::DECLARED;
 
 /// A root that is not the host's.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -66,7 +66,7 @@ fn of(settings: Params, without: Vec<String>) -> Bare {
 /// Settings without every mechanism that costs something and keeps nothing from being changed. A network namespace with a
 /// loopback device stays unless `kept` says otherwise: the command reaches no service of this machine.
 fn bare(kept: &Params) -> Params {
-    let mechanisms = MECHANISMS.all.iter();
+    let mechanisms = DECLARED.mechanisms.all.iter();
     let off = mechanisms
         .filter(|mechanism| !matches!(mechanism.kind, Kind::Root | Kind::Capabilities))
         .flat_map(|mechanism| mechanism.off);

@@ -9,10 +9,7 @@ use super::{Source, is_line_for};
 use crate::env::reader::Reader;
 use crate::env::setting::Setting;
 
-/// The setting that is a line for an engine's client.
-pub(in crate::env) const RUN: &str = "run";
-/// The setting that is a compose file and one of its services.
-pub(in crate::env) const COMPOSE: &str = "compose";
+pub(in crate::env) use tare_core::driver::own::{COMPOSE, RUN};
 
 /// The setting by which an arm joins the networks, sockets and named pipes of what it is like.
 pub(in crate::env) const JOIN: &str = "join_networks";

@@ -5,7 +5,7 @@ use tare_model::{AnswerLabel, ArmId, Params, Status, WhyReason};
 
 use super::super::conclude::tests::finding;
 use super::*;
-use crate::cause::composed;
+use crate::testing as composed;
 use crate::workload::user_command;
 
 const SPENT: Spent = Spent {

@@ -11,9 +11,8 @@ use tare_model::dossier::{DossierLadder, DossierRung, Span};
 use tare_stats::{BootstrapMethod, Differences, block_bootstrap, clustered, median};
 
 use super::super::FEWEST;
-use super::super::readings::{ByBlock, Readings, interval, plain, span};
+use super::super::readings::{Block, ByBlock, Readings, interval, plain, span};
 use super::together;
-use crate::analyze::pairs::Block;
 use crate::analyze::{LEVEL, RunData};
 
 /// Draws for the interval of the sum.

@@ -17,7 +17,7 @@ use tare::cx::{
 };
 use tare::env::{
     Availability, Channel, ChannelError, Configured, Declared, Driver, EnvError, Environment,
-    Instance, Published, PublishedAt, SettingsError, StartMode,
+    Instance, Published, PublishedAt, Setting, SettingsError, StartMode,
 };
 use tare::workload::{ParamError, Workload};
 use tare_model::outcome::{Bytes, Exit};
@@ -162,7 +162,7 @@ impl Stage {
             .find(|known| *known == id)?;
         Some(Box::leak(Box::new(FakeDriver {
             stage: self,
-            declared: Declared::new(id, "Does as its script says.", &[]),
+            declared: Declared::new(id, "Does as its script says."),
         })))
     }
 
@@ -260,6 +260,10 @@ struct FakeDriver {
 impl Driver for FakeDriver {
     fn declared(&self) -> &Declared {
         &self.declared
+    }
+
+    fn settings(&self) -> &'static [Setting] {
+        &[]
     }
 
     fn detect(&self, _: &Context<'_>) -> Availability {

@@ -1,0 +1,137 @@
+//! The same instructions at another clock: governors, turbo, cores of two kinds.
+//!
+//! Guests do not see frequencies; a fixed loop ahead of each trial is what the analysis compares, and its flag is
+//! read here. What it cannot see: on which core a thread ran.
+
+use tare_model::fact;
+
+use super::entry::{Entry, Found};
+use super::kind::Kind;
+use super::triage::Family;
+use super::{Case, switch};
+use crate::driver::mechanism::Kind as Mechanism;
+
+const FAMILIES: &[Family] = &[Family::OtherCode, Family::Faster];
+
+pub(super) static CAUSE: Entry = Entry {
+    id: "cpu.frequency-and-hybrid-cores",
+    title: "The same instructions ran at another clock or on another kind of core",
+    mechanism: "Governors, heat and the number of busy cores change a processor's clock, and some processors have cores \
+                of two speeds. A side that is measured later, or pinned elsewhere, runs the same code faster or slower.",
+    needs: &[
+        fact::CPU_GOVERNOR,
+        fact::CPU_EFFICIENCY_CORES,
+        fact::CPU_PERFORMANCE_CORES,
+        fact::CPU_AFFINITY,
+        "flags of the cells",
+    ],
+    size: "The ratio of the clocks; between the two kinds of cores often more than half.",
+    advice: "Pin both sides to the same cores of one kind, set the governor to `performance` while measuring, and \
+             randomise the order.",
+    price: "More power and heat.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let all = case.costs(&[Kind::Compute, Kind::Interpreted, Kind::Matrix]);
+    let confounded: Vec<usize> = all
+        .iter()
+        .copied()
+        .filter(|index| {
+            case.cells[*index]
+                .flags
+                .iter()
+                .any(|flag| flag.id == "clock-confounded")
+        })
+        .collect();
+    let governor = case.differs(fact::CPU_GOVERNOR);
+    let host = |name: &str| {
+        case.host
+            .get(name)
+            .or_else(|| case.baseline.facts.get(name))
+            .map(String::as_str)
+    };
+    let hybrid = host(fact::CPU_EFFICIENCY_CORES).zip(host(fact::CPU_PERFORMANCE_CORES));
+    let fits = case
+        .leads(&all)
+        .iter()
+        .any(|lead| lead.family == Family::OtherCode);
+    let (cells, likelihood) = if !confounded.is_empty() {
+        (confounded.clone(), 0.75)
+    } else if governor.is_some() {
+        (all, 0.5)
+    } else if hybrid.is_some() && fits {
+        (all, 0.45)
+    } else {
+        return None;
+    };
+    let proof = match hybrid {
+        Some((_, performance))
+            if case.has(Mechanism::SystemCallFilter) && case.setting("cpuset").is_none() =>
+        {
+            super::Counterfactual::Settings(tare_model::Params::new().with("cpuset", performance))
+        }
+        _ => switch::not_here("the clock is the machine's"),
+    };
+    Some(
+        case.found(
+            &cells,
+            likelihood,
+            "The processor's clock, or the kind of core, differs between the sides",
+        )
+        .seen_if((!confounded.is_empty()).then(|| {
+            "a fixed loop ahead of the trials did not take equally long on both sides".to_owned()
+        }))
+        .seen_if(
+            governor.map(|(there, here)| format!("governor `{here}`, in the baseline `{there}`")),
+        )
+        .seen_if(hybrid.map(|(slow, fast)| {
+            format!("the machine has fast cores `{fast}` and slow cores `{slow}`")
+        }))
+        .because(case, FAMILIES)
+        .by(proof),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, cell, check};
+
+    #[test]
+    fn another_clock_is_suspected_and_equal_governors_are_not() {
+        let mut flagged = cell("cpu.integer.time", 1.3);
+        flagged.flags.push(tare_model::dossier::Flag {
+            id: "clock-confounded".into(),
+            detail: String::new(),
+        });
+        let busy = [
+            ("wall_ns", 1e9, 1.7e9),
+            ("user_ns", 1e9, 1.7e9),
+            ("sys_ns", 0.0, 0.0),
+        ];
+        let hybrid = || {
+            Composed::of("docker")
+                .both("cpu.efficiency_cores", "8-15")
+                .both("cpu.performance_cores", "0-7")
+                .cost("cpu.des.time", 1.7)
+        };
+        check(
+            &super::CAUSE,
+            &[
+                Composed::of("docker").cell(flagged),
+                Composed::of("ssh")
+                    .base("cpu.governor", "performance")
+                    .fact("cpu.governor", "powersave")
+                    .cost("cpu.integer.time", 1.5),
+                hybrid().counted("cpu", &busy),
+            ],
+            &[
+                Composed::of("docker")
+                    .both("cpu.governor", "powersave")
+                    .cost("cpu.integer.time", 1.5),
+                hybrid(),
+                Composed::of("docker").cost("cpu.integer.time", 1.3),
+            ],
+        );
+    }
+}

@@ -1,0 +1,321 @@
+//! Causes: what can make an environment cost more, one file each.
+//!
+//! A cause looks at a [`Case`] — two arms with their facts and counters, and the cells that compare them — and
+//! either suspects itself or not. It is pure: it reads no file and runs nothing, so a case recorded on another
+//! machine is judged like one measured here. A suspicion names the counterfactual that would prove it; running
+//! that is the affair of those who can start arms. Adding one is a file here and a word in [`CAUSES`].
+//! What it cannot see: costs that leave no trace in facts or counters; those stay unexplained, and are said to.
+
+use std::collections::BTreeMap;
+
+use tare_model::dossier::DossierCell;
+use tare_model::{Facts, Params};
+
+use crate::driver::{self, mechanism};
+
+#[cfg(test)]
+mod composed;
+pub mod entry;
+mod findings;
+pub mod kind;
+pub mod queries;
+#[cfg(test)]
+mod sources;
+pub mod switch;
+pub mod triage;
+
+pub use entry::Entry;
+pub use findings::{Suspected, suspected};
+
+mod cpu_arch_emulation;
+mod cpu_cfs_quota_throttle;
+mod cpu_contention_and_steal;
+mod cpu_cpuset_numa_smt;
+mod cpu_frequency_and_hybrid_cores;
+mod cpu_mitigations_differ;
+mod cpu_thread_oversubscription;
+mod disk_io_limits_and_scheduler;
+mod disk_other_filesystem_under_the_path;
+mod disk_overlay_copy_up;
+mod disk_shared_folder;
+mod disk_storage_driver;
+mod limits_nofile_1e9;
+mod limits_shm_64m;
+mod memory_first_touch;
+mod memory_limit_cache_and_oom;
+mod memory_swap_limit;
+mod network_bridge_nat;
+mod network_dns;
+mod network_joined;
+mod network_link_rate;
+mod network_mtu_mismatch;
+mod network_netns_sysctl_reset;
+mod network_rootless_usermode_stack;
+mod network_userland_proxy;
+mod runtime_ergonomics;
+mod security_blocked_fast_path;
+mod security_isolating_runtime;
+mod security_lsm_differs;
+mod security_seccomp_ssbd;
+mod security_seccomp_syscall_tax;
+mod startup_docker_run_constant;
+mod startup_pid1_sigterm;
+mod startup_seccomp_compile;
+mod stdio_log_driver;
+mod time_clocksource;
+mod tooling_not_the_thing;
+mod tooling_other_platform;
+mod tooling_page_cache;
+mod tooling_userland_mismatch;
+mod tooling_variables_differ;
+mod virt_cpu_features_masked;
+mod virt_disk_cache_mode;
+mod virt_emulated_devices;
+mod virt_nested_paging_and_thp;
+mod virt_tcg_or_unusable_kvm;
+
+/// Every cause, in the order of the catalogue: by how often it bites, the lesser ones last.
+pub static CAUSES: &[&Entry] = &[
+    &disk_shared_folder::CAUSE,
+    &cpu_thread_oversubscription::CAUSE,
+    &cpu_cfs_quota_throttle::CAUSE,
+    &tooling_page_cache::CAUSE,
+    &tooling_userland_mismatch::CAUSE,
+    &cpu_arch_emulation::CAUSE,
+    &startup_docker_run_constant::CAUSE,
+    &security_seccomp_ssbd::CAUSE,
+    &memory_limit_cache_and_oom::CAUSE,
+    &startup_pid1_sigterm::CAUSE,
+    &disk_overlay_copy_up::CAUSE,
+    &disk_other_filesystem_under_the_path::CAUSE,
+    &network_userland_proxy::CAUSE,
+    &network_bridge_nat::CAUSE,
+    &network_dns::CAUSE,
+    &network_mtu_mismatch::CAUSE,
+    &network_link_rate::CAUSE,
+    &stdio_log_driver::CAUSE,
+    &cpu_contention_and_steal::CAUSE,
+    &time_clocksource::CAUSE,
+    &virt_cpu_features_masked::CAUSE,
+    &virt_tcg_or_unusable_kvm::CAUSE,
+    &virt_nested_paging_and_thp::CAUSE,
+    &memory_first_touch::CAUSE,
+    &virt_emulated_devices::CAUSE,
+    &virt_disk_cache_mode::CAUSE,
+    &security_seccomp_syscall_tax::CAUSE,
+    &security_blocked_fast_path::CAUSE,
+    &startup_seccomp_compile::CAUSE,
+    &limits_nofile_1e9::CAUSE,
+    &limits_shm_64m::CAUSE,
+    &runtime_ergonomics::CAUSE,
+    &security_isolating_runtime::CAUSE,
+    &network_rootless_usermode_stack::CAUSE,
+    &disk_storage_driver::CAUSE,
+    &cpu_cpuset_numa_smt::CAUSE,
+    &cpu_mitigations_differ::CAUSE,
+    &cpu_frequency_and_hybrid_cores::CAUSE,
+    &disk_io_limits_and_scheduler::CAUSE,
+    &network_joined::CAUSE,
+    &network_netns_sysctl_reset::CAUSE,
+    &tooling_not_the_thing::CAUSE,
+    &memory_swap_limit::CAUSE,
+    &security_lsm_differs::CAUSE,
+    &tooling_variables_differ::CAUSE,
+    &tooling_other_platform::CAUSE,
+];
+
+/// Every suspicion of the catalogue in a case, the likeliest first.
+pub fn suspicions(case: &Case<'_>) -> Vec<(&'static Entry, Suspicion)> {
+    let mut found: Vec<_> = CAUSES
+        .iter()
+        .filter_map(|cause| Some((*cause, cause.suspect(case)?)))
+        .collect();
+    // Stable: of two that are equally likely the one that bites more often comes first.
+    found.sort_by(|(_, a), (_, b)| b.likelihood.total_cmp(&a.likelihood));
+    found
+}
+
+/// Those of them that are at least `least` likely and not outdone: one whose cells are all explained by others
+/// that are `outdone` times as likely is left out.
+pub fn likely_suspicions(
+    case: &Case<'_>,
+    least: f64,
+    outdone: f64,
+) -> Vec<(&'static Entry, Suspicion)> {
+    let mut suspicions = suspicions(case);
+    let mut best = vec![0.0f64; case.cells.len()];
+    for (_, suspicion) in &suspicions {
+        for cell in &suspicion.cells {
+            best[*cell] = best[*cell].max(suspicion.likelihood);
+        }
+    }
+    suspicions.retain(|(_, suspicion)| {
+        let is_outdone = suspicion
+            .cells
+            .iter()
+            .all(|cell| best[*cell] >= outdone * suspicion.likelihood);
+        suspicion.likelihood >= least && !is_outdone
+    });
+    suspicions
+}
+
+/// The cause of this name.
+pub fn find(id: &str) -> Option<&'static Entry> {
+    CAUSES.iter().copied().find(|cause| cause.id == id)
+}
+
+/// What is known about one arm.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ArmEvidence {
+    /// Its name.
+    pub arm: String,
+    /// Its driver.
+    pub driver: String,
+    /// Its settings as given.
+    pub settings: Params,
+    /// What the host side and the agent inside found out about it.
+    pub facts: Facts,
+    /// Counters per trial, the median over trials, by workload and name (`user_ns`, `run_delay_ns`,
+    /// `throttled_ns`, `majflt`, …; `wall_ns` among them). A counter that could not be read is absent. Where
+    /// trials are sized by time, `units` says how many operations one holds; without it a trial is one unit.
+    pub counters: BTreeMap<String, BTreeMap<String, f64>>,
+}
+
+impl ArmEvidence {
+    /// The fact of this name.
+    pub fn fact(&self, name: &str) -> Option<&str> {
+        self.facts.get(name).map(String::as_str)
+    }
+
+    /// The counter `name` of a workload.
+    pub fn counter(&self, workload: &str, name: &str) -> Option<f64> {
+        self.counters.get(workload)?.get(name).copied()
+    }
+}
+
+/// Two arms and what was measured between them.
+#[derive(Debug, Clone, Copy)]
+pub struct Case<'a> {
+    /// The machine.
+    pub host: &'a Facts,
+    /// What the arm is compared with.
+    pub baseline: &'a ArmEvidence,
+    /// The arm that costs more, perhaps.
+    pub arm: &'a ArmEvidence,
+    /// The cells of this arm; indices into them are what a suspicion names.
+    pub cells: &'a [DossierCell],
+}
+
+impl Case<'_> {
+    /// Whether the arm's driver does this to a program.
+    pub fn has(&self, kind: mechanism::Kind) -> bool {
+        driver::mechanisms(&self.arm.driver).of(kind).is_some()
+    }
+
+    /// Whether an engine makes the arm: one that keeps what is printed in it.
+    pub fn is_of_engine(&self) -> bool {
+        self.has(mechanism::Kind::Output)
+    }
+
+    /// Whether the arm's driver takes a setting of this name, one by which causes are switched.
+    pub fn takes(&self, setting: &str) -> bool {
+        let takes = |driver: &driver::Declared| driver.switches.contains(&setting);
+        debug_assert!(driver::DRIVERS.iter().any(|it| takes(it)), "{setting}");
+        driver::find(&self.arm.driver).is_some_and(takes)
+    }
+}
+
+/// How a cause would be proved: by switching it off, or, where that is impossible, by switching it on elsewhere.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Counterfactual {
+    /// The same arm with these settings changed; a setting of the empty text is left out.
+    Settings(Params),
+    /// The same command with these environment variables, in the same arm.
+    Variables(BTreeMap<String, String>),
+    /// The same command behind this prefix of words, in the same arm.
+    Prefix(Vec<String>),
+    /// The same arm with the host's own program and what it loads, in place of those that an image or a folder
+    /// shows there.
+    HostProgram,
+    /// The baseline with these settings changed: switches the cause on outside.
+    BaselineSettings(Params),
+    /// The baseline behind this prefix of words: switches the cause on outside.
+    BaselinePrefix(Vec<String>),
+    /// The baseline with these files dropped from the page cache before each run: switches the cause on outside.
+    BaselineCold(Vec<String>),
+    /// Not possible here, and why.
+    NotHere(String),
+}
+
+/// What a cause says about a case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Suspicion {
+    /// What it claims, one sentence with its numbers.
+    pub claim: String,
+    /// The part of claim and evidence that says how large the cost is.
+    pub size: String,
+    /// What speaks for it, a line each.
+    pub evidence: Vec<String>,
+    /// The cells that it explains, as indices into the case's.
+    pub cells: Vec<usize>,
+    /// How likely it is, 0 to 1: which suspect is tried first.
+    pub likelihood: f64,
+    /// How it would be proved.
+    pub counterfactual: Counterfactual,
+    /// What to do; the safest remedy first. Never a security downgrade that buys nothing.
+    pub advice: String,
+    /// What that costs in security or money.
+    pub price: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registered::assert_registered;
+
+    #[test]
+    fn every_file_of_a_cause_is_registered_under_its_name() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cause");
+        let ids = CAUSES.iter().map(|cause| cause.id);
+        assert_registered(folder, ".rs", |name| !name.contains('-'), ids);
+    }
+
+    #[test]
+    fn every_text_is_a_sentence_that_says_something() {
+        for cause in CAUSES {
+            let id = cause.id;
+            let (domain, name) = id.split_once('.').unwrap();
+            assert!(!domain.is_empty() && !name.contains('.'), "{id}");
+            assert!(
+                !cause.title.ends_with('.') && cause.title.len() <= 110,
+                "{id}: {}",
+                cause.title
+            );
+            for text in [cause.mechanism, cause.size, cause.advice, cause.price] {
+                let begins = text.starts_with(|it: char| it.is_ascii_digit() || it.is_uppercase());
+                assert!(begins && text.ends_with('.'), "{id}: {text}");
+                assert!(!text.contains("  ") && !text.contains('\n'), "{id}: {text}");
+            }
+            assert!(!cause.needs.is_empty(), "{id}");
+            assert_eq!(find(id).map(|cause| cause.id), Some(id));
+        }
+        assert!(find("disk.nothing").is_none());
+    }
+
+    #[test]
+    fn nobody_is_advised_to_give_protection_up() {
+        for cause in CAUSES {
+            let advice = cause.advice.to_lowercase();
+            for word in [
+                "unconfined",
+                "privileged",
+                "mitigations=off",
+                "seccomp=",
+                "--network host",
+            ] {
+                assert!(!advice.contains(word), "{}: {advice}", cause.id);
+            }
+            assert!(cause.price.len() >= 5, "{}", cause.id);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! A pair of virtual devices, a bridge and the packet filter between two ends on one machine.
+//!
+//! What it cannot see: how the time divides between them; a network shared with another container would show it.
+
+use tare_model::fact;
+
+use super::entry::{Entry, Found};
+use super::kind::Kind;
+use super::network_joined::is_joined;
+use super::triage::Family::{self, CostlierCalls, MoreCalls, OtherCode, Waiting};
+use super::{Case, switch};
+use crate::driver::mechanism::Kind as Mechanism;
+
+const FAMILIES: &[Family] = &[Waiting, CostlierCalls, MoreCalls, OtherCode];
+
+pub(super) static CAUSE: Entry = Entry {
+    id: "network.bridge-nat",
+    title: "Packets cross virtual devices, a bridge and the packet filter",
+    mechanism: "Each packet passes a pair of virtual devices, a bridge, the tracking of connections and the chains of the \
+                packet filter, and the large packets of the loopback are lost. On one machine all of that is copying \
+                and looking up; between machines the wire decides.",
+    needs: &[
+        fact::NS_NET,
+        fact::NET_DEFAULT_DRIVER,
+        fact::NET_DEFAULT_MTU,
+        "settings: network",
+        "cells of net",
+    ],
+    size: "Round trip 10.3 to 11.5–16 µs, a stream 35 to 23–30 Gbit/s, a connection 23–42 to 45–95 µs; between two \
+           machines 0.3 % of the throughput and 2.5 µs.",
+    advice: "Leave it alone below about a hundred thousand packets a second or where microseconds do not count; \
+             otherwise let containers that talk much share one network namespace, or use ipvlan or macvlan.",
+    price: "The host's own network would expose every socket of the host to the container; ipvlan and macvlan want \
+            addresses of the outer network.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let separate = case.differs(fact::NS_NET).is_some() && case.same_kernel() != Some(false);
+    let veth = case.says(fact::NET_DEFAULT_DRIVER, &["veth"]);
+    let by_setting = matches!(case.setting("network").as_deref(), Some("bridge" | "veth"));
+    // A pair of devices of its own and not a stack in user space.
+    let rootless = case.fact(fact::ENGINE_ROOTLESS) == Some("true")
+        || case.says(fact::NET_DEFAULT_DRIVER, &["tun"]);
+    let none = matches!(
+        case.setting("network").as_deref(),
+        Some("none" | "host" | "published")
+    );
+    if !(veth
+        || by_setting
+        || (separate && case.has(Mechanism::Network)))
+        || rootless
+        || none
+        || is_joined(case)
+        // What a proxy copies, a queue holds back or a small packet multiplies does not cost because of the
+        // bridge, and the host's network would take that away with it.
+        || case.is_proxied()
+        || case.link_held_back().is_some()
+        || case.small_packets().is_some()
+    {
+        return None;
+    }
+    let cells = case.costs(&[Kind::Network]);
+    let only_own = case.costs_only(&[Kind::Network]);
+    // A command of which nothing is known needs counters that point outside: who reads smaller pieces runs more code of
+    // his own too, but not that alone.
+    let points_outside = |family: Family| family != OtherCode && FAMILIES.contains(&family);
+    let cells = if only_own.is_empty()
+        && !case
+            .leads(&cells)
+            .iter()
+            .any(|lead| points_outside(lead.family))
+    {
+        Vec::new()
+    } else {
+        cells
+    };
+    let likelihood = if only_own.is_empty() { 0.35 } else { 0.85 };
+    Some(
+        case.found(
+            &cells,
+            likelihood * case.fit(&cells, FAMILIES).max(0.7),
+            "Packets cross a pair of virtual devices and a bridge",
+        )
+        .seen_if(
+            case.differs(fact::NS_NET)
+                .map(|_| "the arm has a network namespace of its own".to_owned()),
+        )
+        .seen_if(
+            case.fact(fact::NET_DEFAULT_DRIVER)
+                .map(|driver| format!("its default route leads through a `{driver}` device")),
+        )
+        .seen_if(by_setting.then(|| {
+            format!(
+                "its network is `{}`",
+                case.setting("network").unwrap_or_default()
+            )
+        }))
+        .because(case, FAMILIES)
+        .by(switch::host_network(case)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn a_bridge_is_suspected_for_packets_and_for_nothing_else() {
+        let bridged = || {
+            Composed::of("docker")
+                .both("kernel.boot_id", "one")
+                .base("ns.net", "net:[1]")
+                .fact("ns.net", "net:[2]")
+                .fact("net.default.driver", "veth")
+        };
+        let waiting = || {
+            let command = bridged().cost("command.wall.time", 3.0);
+            command.took("command", (1e9, 3e9), (0.1e9, 0.1e9), (0.2e9, 0.2e9))
+        };
+        let computing = || {
+            let command = bridged().cost("command.wall.time", 3.0);
+            command.took("command", (1e9, 3e9), (0.9e9, 2.9e9), (0.1e9, 0.1e9))
+        };
+        let streams = |case: Composed, times: f64| case.cost("net.tcp.throughput.rate", times);
+        check(
+            &super::CAUSE,
+            &[
+                streams(bridged(), 1.4),
+                streams(
+                    bridged()
+                        .both("net.default.mtu", "1500")
+                        .fact("net.held_back", "none"),
+                    1.4,
+                ),
+                Composed::of("container")
+                    .setting("network", "veth")
+                    .cost("net.tcp.round-trip.time", 1.3),
+                waiting(),
+            ],
+            &[
+                bridged().cost("cpu.integer.time", 1.4),
+                streams(bridged().fact("engine.rootless", "true"), 5.0),
+                streams(bridged().setting("network", "published"), 2.0),
+                streams(
+                    Composed::of("ssh")
+                        .base("ns.net", "net:[1]")
+                        .fact("ns.net", "net:[2]"),
+                    2.0,
+                ),
+                bridged().cost("command.wall.time", 1.4),
+                computing(),
+                waiting()
+                    .fact("command.wall_ns", "3e9")
+                    .fact("command.engine_proxy_ns", "1e9"),
+                streams(bridged().fact("net.held_back", "eth0 tbf"), 9.0),
+                streams(
+                    bridged()
+                        .base("net.default.mtu", "1500")
+                        .fact("net.default.mtu", "576"),
+                    2.0,
+                ),
+            ],
+        );
+    }
+}

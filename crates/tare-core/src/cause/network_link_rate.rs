@@ -1,0 +1,159 @@
+//! A queue on the arm's link that holds packets back: a rate, or a delay that is to imitate a long line.
+//!
+//! The kernel tells the kind of each device's queue in one's own network namespace. A limit on the arm's own
+//! device is seen from inside; one on an engine's bridge or on the outer end of a pair is seen on the host, where
+//! it cannot be told whose packets pass it, and counts for less. What it cannot see: the rate itself, limits
+//! behind the machine, and filters that drop what comes in too fast.
+
+use tare_model::fact;
+
+use super::entry::{Entry, Found};
+use super::kind::Kind;
+use super::triage::Family;
+use super::{Case, switch};
+use crate::driver;
+
+const FAMILIES: &[Family] = &[Family::Waiting];
+
+pub(super) static CAUSE: Entry = Entry {
+    id: "network.link-rate",
+    title: "A queue on the link holds packets back: a rate limit or an added delay",
+    mechanism: "A token bucket, a class of a shared link or an emulated line lets packets through at its own pace, and \
+                the rest wait in its queue or are dropped. The program waits for its peer and no processor is busy. \
+                Orchestrators put such queues on pods by annotation, and they outlive the tests for which they were \
+                made.",
+    needs: &[
+        fact::NET_HELD_BACK,
+        "settings: network",
+        "off-processor time of the command",
+    ],
+    size: "Bulk data to the rate that is set, whatever the machine could do; with a delay every round trip by the delay.",
+    advice: "Look with `tc -s qdisc` on both ends of the link at who set the limit and how much it held back; raise it or \
+             take it away if it is not wanted any more.",
+    price: "A limit that protects neighbours from this traffic protects them no longer.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    if case.setting("network").as_deref() == Some("host") {
+        return None;
+    }
+    let own = case.link_held_back();
+    let outer: Vec<&str> = case
+        .host
+        .get(fact::NET_HELD_BACK)
+        .map(|list| {
+            list.split(", ")
+                .filter(|entry| driver::links().any(|prefix| entry.starts_with(prefix)))
+                .collect()
+        })
+        .unwrap_or_default();
+    let is_separate = case.differs(fact::NS_NET).is_some() && case.same_kernel() != Some(false);
+    if own.is_none() && (outer.is_empty() || !is_separate) {
+        return None;
+    }
+    // Who is held back waits; a command that computes more, or a tool that does, has another cause.
+    let cells: Vec<usize> = case
+        .costs(&[Kind::Network])
+        .into_iter()
+        .filter(|index| {
+            let leads = case.leads(&[*index]);
+            let waits = leads.iter().any(|lead| FAMILIES.contains(&lead.family));
+            waits || (leads.is_empty() && Kind::of(&case.cells[*index]) == Kind::Network)
+        })
+        .collect();
+    Some(
+        case.found(
+            &cells,
+            (if own.is_some() { 0.9 } else { 0.6 }) * case.fit(&cells, FAMILIES),
+            format!(
+                "The queue of `{}` holds packets back",
+                own.unwrap_or_else(|| outer.first().copied().unwrap_or_default())
+            ),
+        )
+        .seen_if(own.map(|queue| format!("inside, the queue of a device holds back: `{queue}`")))
+        .seen_if(
+            (own.is_none() && !outer.is_empty())
+                .then(|| format!("on the host, queues hold back: `{}`", outer.join(", "))),
+        )
+        .because(case, FAMILIES)
+        .by(switch::default_network(case)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn a_queue_that_holds_back_is_suspected_of_waiting_for_packets() {
+        const WAITING: [(&str, f64, f64); 3] = [
+            ("wall_ns", 0.1e9, 2e9),
+            ("user_ns", 0.05e9, 0.05e9),
+            ("sys_ns", 0.02e9, 0.02e9),
+        ];
+        const BUSY: [(&str, f64, f64); 3] = [
+            ("wall_ns", 1e9, 2e9),
+            ("user_ns", 0.9e9, 1.9e9),
+            ("sys_ns", 0.0, 0.0),
+        ];
+        let held = |inside: &str, outside: &str| {
+            Composed::of("docker")
+                .both("kernel.boot_id", "one")
+                .base("ns.net", "net:[1]")
+                .fact("ns.net", "net:[2]")
+                .fact("net.held_back", inside)
+                .base("net.held_back", outside)
+        };
+        let waits = |held: Composed| {
+            held.cost("command.wall.time", 20.0)
+                .counted("command", &WAITING)
+        };
+        check(
+            &super::CAUSE,
+            &[
+                waits(held("eth0 tbf", "none")),
+                waits(held("none", "docker0 tbf")),
+                held("eth0 netem", "none").cost("net.tcp.round-trip.time", 3.0),
+            ],
+            &[
+                waits(held("none", "none")),
+                // The machine's own way out is no link of the arm's.
+                waits(held("none", "eth0 cake")),
+                waits(held("eth0 tbf", "eth0 tbf")).setting("network", "host"),
+                held("eth0 tbf", "none")
+                    .cost("command.wall.time", 2.0)
+                    .counted("command", &BUSY),
+                held("eth0 tbf", "none").cost("cpu.integer.time", 2.0),
+                held("eth0 tbf", "none").cost("command.wall.time", 2.0),
+            ],
+        );
+    }
+
+    #[test]
+    fn it_is_proved_on_the_network_that_everybody_gets() {
+        use super::super::Counterfactual;
+        let held = |driver: &str| {
+            Composed::of(driver)
+                .fact("net.held_back", "eth0 tbf")
+                .cost("net.tcp.throughput.rate", 9.0)
+        };
+        let network = |composed: &Composed| match super::CAUSE
+            .suspect(&composed.case())
+            .unwrap()
+            .counterfactual
+        {
+            Counterfactual::Settings(params) => params.value("network").unwrap().to_string(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(
+            network(&held("docker").setting("network", "container:other")),
+            "bridge"
+        );
+        assert_eq!(network(&held("docker")), "host");
+        assert_eq!(
+            network(&held("container").setting("network", "veth")),
+            "host"
+        );
+    }
+}

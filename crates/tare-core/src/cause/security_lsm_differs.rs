@@ -1,0 +1,82 @@
+//! A security module that asks more questions on one side.
+//!
+//! What it cannot see: rules of auditing, which no file tells an ordinary process.
+
+use tare_model::fact;
+
+use super::entry::{Entry, Found};
+use super::kind::Kind;
+use super::queries::{is_cost, ratio};
+use super::triage::Family;
+use super::{Case, switch};
+use crate::driver::mechanism::Kind as Mechanism;
+
+/// More than this it does not explain: about one percent is usual.
+const MOST: f64 = 1.1;
+
+pub(super) static CAUSE: Entry = Entry {
+    id: "security.lsm-differs",
+    title: "A security module confines the arm and not the baseline",
+    mechanism: "AppArmor and SELinux decide about each file and socket that a process opens. A profile for containers is \
+                a longer list than none.",
+    needs: &[fact::LSM_LABEL, fact::SECURITY_APPARMOR],
+    size: "About one percent, by its maker's account; relabelling a large volume makes a start slow.",
+    advice: "Keep the profile: its price is about one percent.",
+    price: "Nothing, as long as it stays; without it the container meets no second line of defence.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    let (there, here) = case.differs(fact::LSM_LABEL)?;
+    if here.starts_with("unconfined") || case.same_kernel() == Some(false) {
+        return None;
+    }
+    let cells = case.pick(|cell| {
+        is_cost(cell)
+            && matches!(
+                Kind::of(cell),
+                Kind::Metadata | Kind::Kernel | Kind::Network
+            )
+            && ratio(cell) <= MOST
+    });
+    let proof = if case.has(Mechanism::AccessControl) {
+        super::Counterfactual::Settings(tare_model::Params::new().with("apparmor", "unconfined"))
+    } else {
+        switch::not_here("the driver has no setting for it")
+    };
+    Some(
+        case.found(
+            &cells,
+            0.25 * case.fit(&cells, &[Family::CostlierCalls]),
+            "A security module confines the arm",
+        )
+        .seen(format!(
+            "confined as `{here}`, in the baseline as `{there}`"
+        ))
+        .by(proof),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn a_confined_arm_is_suspected_of_little() {
+        let label = |there: &str, here: &str, ratio: f64| {
+            Composed::of("docker")
+                .base("lsm.label", there)
+                .fact("lsm.label", here)
+                .cost("fs.stat.time", ratio)
+        };
+        check(
+            &super::CAUSE,
+            &[label("unconfined", "docker-default (enforce)", 1.06)],
+            &[
+                label("unconfined", "docker-default (enforce)", 1.8),
+                label("unconfined", "unconfined", 1.06),
+                label("a (enforce)", "unconfined", 1.06),
+            ],
+        );
+    }
+}

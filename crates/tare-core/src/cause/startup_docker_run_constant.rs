@@ -1,0 +1,80 @@
+//! What it takes to set an environment up and to remove it, charged to a short job.
+//!
+//! Seen in the cells of `start-up` alone: a trial in a warm arm does not pay it. What it cannot see: how the time
+//! divides between the client, the daemon, the runtime and the kernel; switching the network off shows one part.
+
+use tare_model::fact;
+
+use super::entry::{Entry, Found};
+use super::kind::Kind;
+use super::{Case, switch};
+use crate::driver::mechanism::Kind as Mechanism;
+
+pub(super) static CAUSE: Entry = Entry {
+    id: "startup.docker-run-constant",
+    title: "Setting up and removing the environment is charged to a short job",
+    mechanism: "Between the command and the first instruction lie the daemon, the runtime, mounts, control groups, \
+                network devices, packet filter rules and a log file, and all of it again backwards at the end. For a \
+                job of less than seconds this constant is most of what a stopwatch outside shows.",
+    needs: &[
+        "cells of start-up",
+        fact::ASKED_NETWORK,
+        fact::ENGINE_RUNTIME,
+    ],
+    size: "Fork and exec 0.5 ms, all namespaces 1.5 ms, crun 9–16 ms, runc 17–23 ms, a compiled filter 21–28 ms more; \
+           an engine's `run` 170 ms with the host's namespaces, 277 ms with a network namespace, 330–350 ms by default.",
+    advice: "Report start-up beside the steady state and never subtract it blindly; keep a container warm and start \
+             further programs in it; a container that needs no network can do without one.",
+    price: "A warm container holds memory, and no network means no network; using the host's network instead saves a \
+            tenth of a second and loses the separation.",
+    suspect,
+};
+
+fn suspect(case: &Case<'_>) -> Option<Found> {
+    if !case.has(Mechanism::SystemCallFilter) {
+        return None;
+    }
+    let cells = case.costs_only(&[Kind::StartUp]);
+    // All of a start rather than the part of it that a process does fastest.
+    let differences = cells.iter().filter_map(|cell| case.cells[*cell].difference);
+    let ns = differences.map(|span| span.point).max_by(f64::total_cmp);
+    let milliseconds = ns.map(|ns| ns / 1e6);
+    let is_engine = case.is_of_engine();
+    Some(
+        Found::new(
+            cells.clone(),
+            if is_engine { 0.9 } else { 0.7 },
+            match milliseconds {
+                Some(ms) => format!("Each start of the arm costs a constant of about {ms:.0} ms, whatever is run in it."),
+                None => format!("Each start of the arm costs a constant: {}.", case.cost_clause(&cells)),
+            },
+        )
+        .seen(case.cost_clause(&cells))
+        .seen_if(case.fact(fact::ASKED_NETWORK).map(|mode| format!("the network is `{mode}`")))
+        .seen_if(case.fact(fact::ENGINE_RUNTIME).map(|runtime| format!("the runtime is `{runtime}`")))
+        .by(switch::host_network(case)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::{Composed, check};
+
+    #[test]
+    fn only_start_up_itself_pays_for_start_up() {
+        check(
+            &super::CAUSE,
+            &[
+                Composed::of("docker").cost("start-up.ready.time", 300.0),
+                Composed::of("container")
+                    .cost("start-up.total.time", 5.0)
+                    .cost("cpu.integer.time", 1.5),
+            ],
+            &[
+                Composed::of("docker").cost("command.wall.time", 3.0),
+                Composed::of("ssh").cost("start-up.ready.time", 300.0),
+                Composed::of("docker").cost("start-up.ready.time", 1.0),
+            ],
+        );
+    }
+}

@@ -1,0 +1,347 @@
+//! Counterfactuals in the words of the drivers: which setting of which driver takes a mechanism away.
+//!
+//! One place for it, because the drivers call the same thing by different names, and because a test holds every
+//! name against the drivers' own lists. What it cannot see: whether an engine grants what is asked for.
+
+use std::collections::BTreeMap;
+
+use tare_model::fact;
+use tare_model::{Params, Value, whole_part};
+
+use tare_model::facts::cpu_list;
+
+use super::queries::Place;
+use super::{Case, Counterfactual};
+use crate::driver::mechanism::Kind;
+use crate::driver::{self, own};
+
+/// This setting changed, if there is one.
+fn set_to(case: &Case<'_>, found: Option<(&str, impl Into<Value>)>, what: &str) -> Counterfactual {
+    match found.map(|(name, value)| (name, value.into())) {
+        Some((name, value))
+            if case.setting(name).as_deref() == Some(value.to_string().as_str()) =>
+        {
+            Counterfactual::NotHere(format!("`{name} = \"{value}\"` is set already"))
+        }
+        Some((name, value)) => Counterfactual::Settings(one(name, value)),
+        None => Counterfactual::NotHere(format!(
+            "the driver `{}` has no setting for {what}",
+            case.arm.driver
+        )),
+    }
+}
+
+fn one(name: &str, value: impl Into<Value>) -> Params {
+    Params::new().with(name, value)
+}
+
+/// Without a mechanism of the arm's driver: a measurement, never advice.
+fn off(case: &Case<'_>, kind: Kind) -> Counterfactual {
+    let mechanism = driver::mechanisms(&case.arm.driver).of(kind);
+    let set = mechanism.and_then(|mechanism| mechanism.off.first());
+    set_to(case, set.copied(), kind.what())
+}
+
+/// Without the filter on system calls: a measurement, never advice.
+pub fn without_seccomp(case: &Case<'_>) -> Counterfactual {
+    off(case, Kind::SystemCallFilter)
+}
+
+/// With the filter on system calls, and speculation as it is without; `None` where the driver has no setting for
+/// that, or its value is in force already.
+pub fn with_sparing_filter(case: &Case<'_>) -> Option<Counterfactual> {
+    let (name, set) = driver::mechanisms(&case.arm.driver).sparing_filter?;
+    let value = Value::from(set);
+    let in_force = case
+        .setting(name)
+        .or_else(|| case.fact(fact::ENGINE_RUNTIME).map(str::to_owned));
+    (in_force != Some(value.to_string())).then(|| Counterfactual::Settings(one(name, value)))
+}
+
+/// On the host's own network stack.
+pub fn host_network(case: &Case<'_>) -> Counterfactual {
+    off(case, Kind::Network)
+}
+
+/// On the network that containers get by default where the arm has another one; else on the host's own.
+pub fn default_network(case: &Case<'_>) -> Counterfactual {
+    let is_of_another = case
+        .setting("network")
+        .is_some_and(|name| name.starts_with("container:"));
+    if is_of_another && case.is_of_engine() {
+        bridge_network(case)
+    } else {
+        host_network(case)
+    }
+}
+
+/// Through the bridge, not through a published port.
+pub fn bridge_network(case: &Case<'_>) -> Counterfactual {
+    let set = case.is_of_engine().then_some(("network", "bridge"));
+    set_to(case, set, "published ports")
+}
+
+/// With the files on a volume instead of the writable layer or a folder of the host.
+pub fn volume(case: &Case<'_>) -> Counterfactual {
+    storage(case, "volume")
+}
+
+/// With the files elsewhere: where an engine puts them, or on the host's own root.
+fn storage(case: &Case<'_>, place: &str) -> Counterfactual {
+    if case.takes("storage") {
+        return set_to(case, Some(("storage", place)), FILES);
+    }
+    off(case, Kind::Root)
+}
+
+/// What is said where nothing can be done about files.
+const FILES: &str = "where files lie";
+
+/// With the files in memory.
+pub fn tmpfs(case: &Case<'_>) -> Counterfactual {
+    let set = case.takes("storage").then_some(("storage", "tmpfs"));
+    set_to(case, set, FILES)
+}
+
+/// On a folder of the host.
+pub fn bind(case: &Case<'_>) -> Counterfactual {
+    storage(case, "bind")
+}
+
+/// With the baseline's own folder shown at the path of a place, so that one file system lies under both sides.
+pub fn same_folder(case: &Case<'_>, place: &Place<'_>) -> Counterfactual {
+    let Some(path) = place.path else {
+        return bind(case);
+    };
+    if !case.takes("binds") || case.same_kernel() != Some(true) {
+        return not_here("only where both sides run on one kernel can one folder be shown to both");
+    }
+    // The whole mount is replaced; what lies on the environment's own root is only replaced at the path.
+    let point = place
+        .part_here(case, fact::MOUNT_POINT)
+        .filter(|point| *point != "/");
+    let at = point.unwrap_or(path);
+    let list = |words: Vec<String>| Value::List(words.into_iter().map(Value::Text).collect());
+    let mut binds = case.arm.settings.words("binds");
+    binds.retain(|bind| target(bind) != Some(at));
+    binds.push(format!("{at}:{at}"));
+    let mut changes = one("binds", list(binds));
+    let mut in_memory = case.arm.settings.words("tmpfs");
+    if in_memory.iter().any(|folder| folder == at) {
+        in_memory.retain(|folder| folder != at);
+        let left = if in_memory.is_empty() {
+            Value::from("")
+        } else {
+            list(in_memory)
+        };
+        changes = changes.with("tmpfs", left);
+    }
+    Counterfactual::Settings(changes)
+}
+
+/// With this runtime.
+pub fn runtime(case: &Case<'_>, name: &str) -> Counterfactual {
+    let set = case.takes("runtime").then_some(("runtime", name));
+    set_to(case, set, "the runtime")
+}
+
+/// Nothing kept of what is written to standard output.
+pub fn no_log(case: &Case<'_>) -> Counterfactual {
+    if case.takes("stdio") {
+        return set_to(case, Some(("stdio", "inherit")), Kind::Output.what());
+    }
+    off(case, Kind::Output)
+}
+
+/// With a switch of docker and podman set to `value`, or another setting of theirs.
+pub fn engine(case: &Case<'_>, name: &str, value: impl Into<Value>) -> Counterfactual {
+    if case.is_of_engine() {
+        Counterfactual::Settings(one(name, value))
+    } else {
+        Counterfactual::NotHere(format!(
+            "the driver `{}` has no setting `{name}`",
+            case.arm.driver
+        ))
+    }
+}
+
+/// A setting of the virtual machine changed.
+pub fn machine(case: &Case<'_>, name: &str, value: &str) -> Counterfactual {
+    let set = case.takes(name).then_some((name, value));
+    set_to(case, set, "virtual hardware")
+}
+
+/// With a small init as process 1. Docker lays its own at `/sbin/docker-init`, where a folder shown at `/sbin`
+/// would hide it.
+pub fn init(case: &Case<'_>) -> Counterfactual {
+    let counterfactual = engine(case, "init", true);
+    match (counterfactual, case.arm.settings.value("binds")) {
+        (Counterfactual::Settings(params), Some(Value::List(binds))) => {
+            let hides = |bind: &Value| target(&bind.to_string()) == Some("/sbin");
+            let left: Vec<Value> = binds.iter().filter(|bind| !hides(bind)).cloned().collect();
+            Counterfactual::Settings(if left.len() < binds.len() {
+                params.with("binds", Value::List(left))
+            } else {
+                params
+            })
+        }
+        (other, _) => other,
+    }
+}
+
+/// Without a setting of the arm's own.
+pub fn without(case: &Case<'_>, name: &str) -> Counterfactual {
+    if case.arm.settings.value(name).is_some() {
+        Counterfactual::Settings(one(name, ""))
+    } else if own::is_own(&case.arm.settings) {
+        Counterfactual::NotHere(
+            "the options of a container of your own are left away one by one instead".into(),
+        )
+    } else {
+        Counterfactual::NotHere(format!(
+            "no setting `{name}` of this arm asks for it: it comes from elsewhere"
+        ))
+    }
+}
+
+/// Where a bind (`source:target[:ro]`) shows what it shows.
+pub fn target(bind: &str) -> Option<&str> {
+    bind.split(':').nth(1)
+}
+
+/// Whether a bind (`source:target[:ro]`) shows something else at the place of `path`.
+pub fn is_over(bind: &str, path: &str) -> bool {
+    let mut parts = bind.split(':');
+    match (parts.next(), parts.next()) {
+        (Some(source), Some(target)) => {
+            source != target && std::path::Path::new(path).starts_with(target)
+        }
+        _ => false,
+    }
+}
+
+/// The quota replaced by as many processors of its own.
+pub fn cpuset_for_quota(case: &Case<'_>, cpus: f64) -> Counterfactual {
+    if case.arm.settings.value("cpus").is_none() || !case.takes("cpuset") {
+        return without(case, "cpus");
+    }
+    let last = whole_part(cpus.ceil()).saturating_sub(1);
+    let set = if last == 0 {
+        "0".to_owned()
+    } else {
+        format!("0-{last}")
+    };
+    Counterfactual::Settings(Params::new().with("cpus", "").with("cpuset", set))
+}
+
+/// On as many other processors, where the arm was given some and the baseline has enough beside them: leaves the
+/// neighbours behind and everything else as it is.
+pub fn other_cpus(case: &Case<'_>) -> Counterfactual {
+    let list = |facts: &tare_model::Facts| {
+        facts
+            .get(fact::CPU_AFFINITY)
+            .and_then(|list| cpu_list(list))
+    };
+    let Some((all, own)) = list(&case.baseline.facts)
+        .zip(list(&case.arm.facts))
+        .filter(|_| case.arm.settings.value("cpuset").is_some())
+    else {
+        return Counterfactual::NotHere(
+            "who else uses the machine is not a setting of an arm: the run has to be repeated"
+                .into(),
+        );
+    };
+    let others: Vec<String> = all
+        .iter()
+        .filter(|cpu| !own.contains(cpu))
+        .take(own.len())
+        .map(usize::to_string)
+        .collect();
+    if others.len() < own.len() {
+        return Counterfactual::NotHere("there are not as many other processors to move to".into());
+    }
+    Counterfactual::Settings(one("cpuset", others.join(",")))
+}
+
+/// With these variables in the environment.
+pub fn variables(pairs: &[(&str, String)]) -> Counterfactual {
+    let pairs = pairs.iter();
+    Counterfactual::Variables(
+        pairs
+            .map(|(name, value)| ((*name).to_owned(), value.clone()))
+            .collect::<BTreeMap<_, _>>(),
+    )
+}
+
+/// Impossible here, and why.
+pub fn not_here(why: impl Into<String>) -> Counterfactual {
+    Counterfactual::NotHere(why.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::composed::Composed;
+    use super::*;
+
+    #[test]
+    fn a_pinned_arm_moves_to_as_many_other_processors_where_there_are_some() {
+        let pinned = |all: &str, own: &str| {
+            Composed::of("container")
+                .setting("cpuset", own)
+                .base("cpu.affinity", all)
+                .fact("cpu.affinity", own)
+        };
+        let moved = |composed: &Composed| match other_cpus(&composed.case()) {
+            Counterfactual::Settings(params) => Some(params.value("cpuset").unwrap().to_string()),
+            _ => None,
+        };
+        assert_eq!(moved(&pinned("0-1", "0")).as_deref(), Some("1"));
+        assert_eq!(moved(&pinned("0-7", "2,4-5")).as_deref(), Some("0,1,3"));
+        assert_eq!(moved(&pinned("0-3", "0-2")), None, "too few others");
+        assert_eq!(moved(&pinned("0-1", "0-1")), None);
+        let unpinned = Composed::of("container").both("cpu.affinity", "0-1");
+        assert_eq!(moved(&unpinned), None);
+    }
+
+    #[test]
+    fn only_another_place_that_lies_over_the_path_is_over_it() {
+        assert!(is_over("/new/bin:/srv/bin:ro", "/srv/bin/tool"));
+        assert!(is_over("/new/tool:/srv/bin/tool", "/srv/bin/tool"));
+        for bind in ["/srv/bin:/srv/bin", "/new:/srv/bi", "/srv/bin", ""] {
+            assert!(!is_over(bind, "/srv/bin/tool"), "{bind}");
+        }
+    }
+
+    #[test]
+    fn what_would_hide_the_init_is_not_shown_beside_it() {
+        let with = |binds: &[&str]| {
+            let binds: Vec<Value> = binds.iter().map(|bind| Value::from(*bind)).collect();
+            let composed = Composed::of("docker").setting("binds", Value::List(binds));
+            match init(&composed.case()) {
+                Counterfactual::Settings(params) => params,
+                other => panic!("{other:?}"),
+            }
+        };
+        let changed = with(&["/usr:/usr:ro", "/sbin:/sbin:ro"]);
+        assert_eq!(changed.value("init"), Some(&Value::Bool(true)));
+        assert_eq!(changed.value("binds").unwrap().to_string(), "/usr:/usr:ro");
+        assert!(with(&["/usr:/usr:ro"]).value("binds").is_none());
+    }
+
+    #[test]
+    fn what_is_off_already_cannot_be_switched_off() {
+        let composed = Composed::of("docker").setting("network", "host");
+        assert!(matches!(
+            host_network(&composed.case()),
+            Counterfactual::NotHere(_)
+        ));
+        assert!(matches!(
+            without(&composed.case(), "memory"),
+            Counterfactual::NotHere(_)
+        ));
+        assert!(matches!(
+            without_seccomp(&Composed::of("ssh").case()),
+            Counterfactual::NotHere(_)
+        ));
+    }
+}

@@ -1,0 +1,47 @@
+//! What Docker does to a program, and the flags that take it away.
+
+use super::Declared;
+use super::mechanism::{
+    Kind, Mechanism, Mechanisms, NETWORK, OUTPUT, SYSTEM_CALL_FILTER, Set, is_confined,
+};
+
+const MECHANISMS: Mechanisms = Mechanisms {
+    base: |_| "Docker with all off: namespaces, root, control groups, capabilities".to_owned(),
+    weight: 7,
+    keeps: &[],
+    whole_with: None,
+    all: &[
+        Mechanism {
+            kind: Kind::AccessControl,
+            title: "AppArmor's profile",
+            off: &[("apparmor", Set::Text("unconfined"))],
+            price: "what the profile forbids is allowed again",
+            weight: 2,
+            is_here: is_confined,
+        },
+        SYSTEM_CALL_FILTER,
+        Mechanism {
+            title: "network: bridge and NAT",
+            ..NETWORK
+        },
+        OUTPUT,
+    ],
+    together: &[
+        "namespaces, the overlay root, control groups and fewer capabilities: Docker has no flags for each, or refuses them; `--env oci` takes them apart",
+        "bridge, address translation and name server: they come as one",
+    ],
+    // Which runtimes there are, the engine says.
+    sparing_filter: None,
+};
+
+/// What is known of it.
+pub static DECLARED: Declared = Declared {
+    mechanisms: &MECHANISMS,
+    links: &["docker", "br-", "veth"],
+    choice: Some(1),
+    switches: &["binds", "cpuset", "runtime", "storage"],
+    ..Declared::new(
+        "docker",
+        "a container of a Docker engine, made through its API from an image that holds only the agent",
+    )
+};

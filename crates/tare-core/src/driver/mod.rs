@@ -1,0 +1,98 @@
+//! What is known of each driver without starting anything: its mechanisms, whose files are inside, its links.
+//!
+//! Causes, parity and advice ask here. The settings and what they do belong to the drivers themselves; a test there holds
+//! every row against them.
+
+pub use declared::{Declared, Files};
+pub use mechanism::{Mechanism, Mechanisms};
+
+pub mod container;
+mod declared;
+pub mod docker;
+pub mod host;
+pub mod mechanism;
+pub mod oci;
+pub mod own;
+pub mod podman;
+pub mod ssh;
+pub mod vm;
+
+/// Why settings are not acceptable. `setting` names the offender, for the caret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}")]
+pub struct SettingsError {
+    /// The setting.
+    pub setting: String,
+    /// What is wrong with it.
+    pub problem: String,
+    /// What would be right.
+    pub hint: Option<String>,
+}
+
+impl SettingsError {
+    /// Of this setting, with what would be right.
+    pub fn new(setting: &str, problem: String, hint: String) -> Self {
+        Self {
+            setting: setting.to_owned(),
+            problem,
+            hint: Some(hint),
+        }
+    }
+}
+
+/// Every driver.
+pub static DRIVERS: &[&Declared] = &[
+    &container::DECLARED,
+    &docker::DECLARED,
+    &host::DECLARED,
+    &ssh::DECLARED,
+    &oci::DECLARED,
+    &podman::DECLARED,
+    &vm::DECLARED,
+];
+
+/// The driver of this name.
+pub fn find(id: &str) -> Option<&'static Declared> {
+    DRIVERS.iter().copied().find(|driver| driver.id == id)
+}
+
+/// The mechanisms of the driver of this name.
+pub fn mechanisms(id: &str) -> &'static Mechanisms {
+    find(id).map_or(&mechanism::UNKNOWN, |driver| driver.mechanisms)
+}
+
+/// What the devices begin with that drivers put between their environments and the network of the host.
+pub fn links() -> impl Iterator<Item = &'static str> {
+    DRIVERS.iter().flat_map(|driver| driver.links).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registered::assert_registered;
+
+    #[test]
+    fn every_driver_is_registered_under_its_name() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/driver");
+        let helpers = ["mod", "declared", "mechanism", "own"];
+        let ids = DRIVERS.iter().map(|driver| driver.id);
+        assert_registered(folder, ".rs", |name| helpers.contains(&name), ids);
+    }
+
+    #[test]
+    fn the_links_of_every_engine_are_known() {
+        let links: Vec<&str> = links().collect();
+        for device in [
+            "docker0",
+            "br-1f",
+            "veth3",
+            "podman1",
+            "cni-podman0",
+            "tare-7",
+        ] {
+            let is_known = links.iter().any(|prefix| device.starts_with(prefix));
+            assert!(is_known, "{device}");
+        }
+        assert!(!links.iter().any(|prefix| "eth0".starts_with(prefix)));
+    }
+}

@@ -1,0 +1,473 @@
+//! Were the arms given the same? Facts of each arm beside the baseline's.
+//!
+//! Two kinds of fact. What an arm is *given* (processors, memory, clock, the agent's bytes, the tools) must be
+//! equal, or the ratio is that of the gifts: a difference is `fail`. What an arm *is* (seccomp filter,
+//! mitigations of its processes, file system under its work) is what a study compares: a difference is
+//! `differs`, and says where to look for a cause. Facts are compared as text, exactly as found.
+//! A run compares before its first trial and says what it found; the dossier holds the same comparison of what
+//! was stored.
+//! What it cannot see: what neither side could read; that is `n.a.`, never `pass`.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use tare_model::dossier::CheckItem;
+use tare_model::fact;
+use tare_model::{CheckResult, Facts, Params};
+
+use tare_model::unit::bytes;
+
+mod compared;
+mod tools;
+
+use compared::{COMPARED, Compared, LIMITS, Limit};
+pub use tools::{Mismatch, fix, mismatches, missing};
+
+const KERNEL: &[&str] = &[fact::KERNEL_RELEASE];
+
+/// A number that the kernel makes at each boot, the same in every container on it.
+const BOOT: &[&str] = &[fact::KERNEL_BOOT_ID];
+
+/// What is known of one arm.
+#[derive(Debug, Clone, Copy)]
+pub struct Side<'a> {
+    /// Its name.
+    pub id: &'a str,
+    /// Its settings as given.
+    pub settings: &'a Params,
+    /// What was found out about it.
+    pub facts: &'a Facts,
+    /// Hash of the agent in it.
+    pub agent_sha256: Option<&'a str>,
+}
+
+/// One thing that was compared between an arm and the baseline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    arm: String,
+    what: String,
+    /// Whether both are equal.
+    pub result: CheckResult,
+    /// In one sentence that names both arms; the value where both are equal.
+    detail: String,
+    /// What is there, what is here, what that means; where the two differ.
+    difference: Option<[String; 3]>,
+}
+
+impl Finding {
+    fn new(arm: Side<'_>, what: &str, result: CheckResult, detail: String) -> Self {
+        Self {
+            arm: arm.id.to_owned(),
+            what: what.to_owned(),
+            result,
+            detail,
+            difference: None,
+        }
+    }
+
+    fn with_difference(self, there: &str, here: &str, meaning: &str) -> Self {
+        Self {
+            difference: Some([there.to_owned(), here.to_owned(), meaning.to_owned()]),
+            ..self
+        }
+    }
+
+    /// As the dossier holds it.
+    pub fn into_item(self) -> CheckItem {
+        CheckItem {
+            id: format!("{}.{}", self.arm, self.what),
+            result: self.result,
+            detail: self.detail,
+        }
+    }
+}
+
+/// Compares one arm with the baseline. `programs` are the tools that the study's workloads run.
+pub fn compared(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Vec<Finding> {
+    let mut findings = vec![agent(base, arm)];
+    findings.extend(machine(base, arm));
+    findings.push(kernel(base, arm));
+    findings.extend(LIMITS.iter().map(|what| what.of(base, arm)));
+    findings.extend(COMPARED.iter().map(|what| what.of(base, arm)));
+    findings.push(workdir(base, arm));
+    findings.extend(tools::findings(base, arm, programs));
+    findings
+}
+
+/// Whether these programs are the same bytes in an arm as in the baseline, as the dossier holds it.
+pub fn same_programs(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Vec<CheckItem> {
+    let findings = tools::findings(base, arm, programs).into_iter();
+    findings.map(Finding::into_item).collect()
+}
+
+/// The differences among the findings of all arms, one line each, those first that should not be. Arms that
+/// differ in the same way from the baseline share a line; where nothing differs there is none.
+pub fn lines(baseline: &str, findings: &[Finding]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (result, word) in [
+        (CheckResult::Fail, "not equal"),
+        (CheckResult::Differs, "differs"),
+    ] {
+        let mut arms_by_difference: BTreeMap<(usize, &[String; 3]), Vec<String>> = BTreeMap::new();
+        let mut order: Vec<&str> = Vec::new();
+        for finding in findings.iter().filter(|finding| finding.result == result) {
+            let Some(difference) = &finding.difference else {
+                continue;
+            };
+            let place = order.iter().position(|what| *what == finding.what);
+            let place = place.unwrap_or_else(|| {
+                order.push(&finding.what);
+                order.len() - 1
+            });
+            let arms = arms_by_difference.entry((place, difference));
+            arms.or_default().push(format!("`{}`", finding.arm));
+        }
+        for ((place, [there, here, meaning]), arms) in arms_by_difference {
+            lines.push(format!(
+                "{word}: {} is {} in {} and {} in `{baseline}`: {meaning}",
+                order[place],
+                quoted(here),
+                arms.join(", "),
+                quoted(there),
+            ));
+        }
+    }
+    lines
+}
+
+/// The longest value that stands in a line, characters.
+const VALUE_LIMIT: usize = 60;
+
+/// A value in backticks, cut where it is too long for a line.
+fn quoted(value: &str) -> String {
+    if value.chars().count() <= VALUE_LIMIT {
+        return format!("`{value}`");
+    }
+    let beginning: String = value.chars().take(VALUE_LIMIT).collect();
+    format!("`{beginning}…`")
+}
+
+impl Limit {
+    fn of(&self, base: Side<'_>, arm: Side<'_>) -> Finding {
+        let known = |side: Side<'_>| {
+            let looked = side.facts.contains_key(fact::CGROUP_LAYOUT);
+            let readable = !side
+                .facts
+                .contains_key(&fact::of(fact::UNREADABLE_CGROUP, self.controller));
+            (looked && readable)
+                .then(|| (self.read)(side.facts))
+                .flatten()
+        };
+        let wording = Wording {
+            what: self.id,
+            result: CheckResult::Fail,
+            meaning: self.meaning,
+            settings: &[self.setting],
+        };
+        compare_where_known(base, arm, known, &[], &wording)
+    }
+}
+
+/// How a difference is told.
+struct Wording<'a> {
+    what: &'a str,
+    /// Of a difference that no setting of the arm asks for.
+    result: CheckResult,
+    meaning: &'a str,
+    settings: &'a [&'a str],
+}
+
+/// The same of what `known` reads on both sides; of the facts of these `names` where it reads nothing.
+fn compare_where_known(
+    base: Side<'_>,
+    arm: Side<'_>,
+    known: impl Fn(Side<'_>) -> Option<String>,
+    names: &[&str],
+    wording: &Wording<'_>,
+) -> Finding {
+    let (Some(there), Some(here)) = (known(base), known(arm)) else {
+        let why = unread(base, arm, names);
+        return Finding::new(arm, wording.what, CheckResult::NotKnown, why);
+    };
+    compare(base, &there, arm, &here, wording)
+}
+
+fn compare(
+    base: Side<'_>,
+    there: &str,
+    arm: Side<'_>,
+    here: &str,
+    wording: &Wording<'_>,
+) -> Finding {
+    if there == here {
+        return Finding::new(arm, wording.what, CheckResult::Pass, here.to_owned());
+    }
+    let read = [there, here].map(|value| readable(wording.what, value));
+    // What is written alike and is not is told as it is.
+    let (there, here) = if read[0] == read[1] {
+        (there, here)
+    } else {
+        (&*read[0], &*read[1])
+    };
+    let detail = format!(
+        "`{there}` in `{}`, `{here}` in `{}`: {}",
+        base.id, arm.id, wording.meaning
+    );
+    let mut asked = wording.settings.iter();
+    let asked = asked.find(|name| arm.settings.value(name).is_some());
+    match asked {
+        Some(name) => {
+            let by = format!("(asked for by `{name}`)");
+            Finding::new(
+                arm,
+                wording.what,
+                CheckResult::Differs,
+                format!("{detail} {by}"),
+            )
+            .with_difference(there, here, &format!("{} {by}", wording.meaning))
+        }
+        None => Finding::new(arm, wording.what, wording.result, detail).with_difference(
+            there,
+            here,
+            wording.meaning,
+        ),
+    }
+}
+
+/// A value as people read it, where it is written for programs.
+fn readable<'a>(what: &str, value: &'a str) -> Cow<'a, str> {
+    let filters = |state: &str, count: &str| match (state, count) {
+        ("0", _) => Some("off".to_owned()),
+        ("1", _) => Some("strict".to_owned()),
+        ("2", "1") => Some("1 filter".to_owned()),
+        ("2", count) => Some(format!("{count} filters")),
+        _ => None,
+    };
+    let written = match what {
+        "memory" | "shared-memory" => value.parse().ok().map(bytes),
+        "seccomp" => value
+            .split_once("; ")
+            .and_then(|(state, count)| filters(state, count)),
+        _ => None,
+    };
+    written.map_or(Cow::Borrowed(value), Cow::Owned)
+}
+
+/// The file systems under the paths that were asked about: those of the probes' files.
+fn workdir(base: Side<'_>, arm: Side<'_>) -> Finding {
+    let kinds = |side: Side<'_>| {
+        let mounts = side.facts.iter();
+        let mut kinds: Vec<&str> = mounts
+            .filter(|(name, _)| fact::what(fact::MOUNT_FSTYPE, name).is_some())
+            .map(|(_, kind)| kind.as_str())
+            .collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        (!kinds.is_empty()).then(|| kinds.join(", "))
+    };
+    let wording = Wording {
+        what: "workdir",
+        result: CheckResult::Differs,
+        meaning: "files are worked on in another file system",
+        settings: &[],
+    };
+    compare_where_known(base, arm, kinds, &[], &wording)
+}
+
+/// The number of processors that are online, if the facts tell.
+pub fn online_cpus(facts: &Facts) -> Option<f64> {
+    facts
+        .get(fact::CPU_COUNT)?
+        .parse()
+        .ok()
+        .filter(|count: &f64| *count > 0.0)
+}
+
+impl Compared {
+    fn of(&self, base: Side<'_>, arm: Side<'_>) -> Finding {
+        let (there, here) = (
+            picked(base.facts, self.names),
+            picked(arm.facts, self.names),
+        );
+        let (Some(mut there), Some(mut here)) = (there, here) else {
+            return Finding::new(
+                arm,
+                self.id,
+                CheckResult::NotKnown,
+                unread(base, arm, self.names),
+            );
+        };
+        if there != here && self.names.iter().any(|name| name.ends_with('*')) {
+            // Of a long list only what differs is worth reading.
+            let equal: Vec<String> = there
+                .iter()
+                .filter(|one| here.contains(one))
+                .cloned()
+                .collect();
+            there.retain(|one| !equal.contains(one));
+            here.retain(|one| !equal.contains(one));
+        }
+        let text = |values: Vec<String>| {
+            if values.is_empty() {
+                "nothing more".to_owned()
+            } else {
+                values.join("; ")
+            }
+        };
+        let wording = Wording {
+            what: self.id,
+            result: self.result(),
+            meaning: self.meaning,
+            settings: self.settings,
+        };
+        compare(base, &text(there), arm, &text(here), &wording)
+    }
+}
+
+/// The facts under `names`; `None` if there is none of them.
+fn picked(facts: &Facts, names: &[&str]) -> Option<Vec<String>> {
+    let mut found = Vec::new();
+    for name in names {
+        if let Some(prefix) = name.strip_suffix('*') {
+            let range = facts.range(prefix.to_owned()..);
+            let range = range.take_while(|(name, _)| name.starts_with(prefix));
+            found.extend(range.map(|(name, value)| format!("{}={value}", &name[prefix.len()..])));
+        } else if let Some(value) = facts.get(*name) {
+            found.push(value.clone());
+        }
+    }
+    (!found.is_empty()).then_some(found)
+}
+
+/// Why a fact is not known, in the words of whoever could not read it.
+fn unread(base: Side<'_>, arm: Side<'_>, names: &[&str]) -> String {
+    let why = [base, arm].iter().find_map(|side| {
+        let reason = names
+            .iter()
+            .find_map(|name| side.facts.get(&fact::of(fact::UNREADABLE, name)))?;
+        Some(format!("not read in `{}`: {reason}", side.id))
+    });
+    why.unwrap_or_else(|| format!("`{}` or `{}` does not tell", base.id, arm.id))
+}
+
+fn agent(base: Side<'_>, arm: Side<'_>) -> Finding {
+    const MEANING: &str = "not the same bytes, so that nothing is attributable to the environment";
+    match (base.agent_sha256, arm.agent_sha256) {
+        (Some(there), Some(here)) if there == here => {
+            Finding::new(arm, "agent", CheckResult::Pass, here.to_owned())
+        }
+        (Some(there), Some(here)) => {
+            let detail = format!("`{there}` and `{here}`: {MEANING}");
+            Finding::new(arm, "agent", CheckResult::Fail, detail)
+                .with_difference(there, here, MEANING)
+        }
+        _ => Finding::new(
+            arm,
+            "agent",
+            CheckResult::NotKnown,
+            "the hash of an agent is not recorded".to_owned(),
+        ),
+    }
+}
+
+/// Whether both run on one boot of one kernel. Nothing where one side cannot tell: then the kernel's release
+/// is all that there is to go by, and it says so.
+fn machine(base: Side<'_>, arm: Side<'_>) -> Option<Finding> {
+    let boot = |side: Side<'_>| Some(picked(side.facts, BOOT)?.join("; "));
+    let (there, here) = (boot(base)?, boot(arm)?);
+    if there == here {
+        let detail = format!("one machine: `{here}`");
+        return Some(Finding::new(arm, "machine", CheckResult::Pass, detail));
+    }
+    let detail = format!(
+        "`{}` runs on another machine than `{}` (virtual or real; boot `{here}`, not `{there}`): what is compared are machines, not only environments",
+        arm.id, base.id
+    );
+    let meaning =
+        "another machine, virtual or real: what is compared are machines, not only environments";
+    let finding = Finding::new(arm, "machine", CheckResult::Differs, detail);
+    Some(finding.with_difference(&there, &here, meaning))
+}
+
+fn kernel(base: Side<'_>, arm: Side<'_>) -> Finding {
+    let release = |side: Side<'_>| Some(picked(side.facts, KERNEL)?.join("; "));
+    let wording = Wording {
+        what: "kernel",
+        result: CheckResult::Differs,
+        meaning: "what is compared are platforms, not the container",
+        settings: &[],
+    };
+    compare_where_known(base, arm, release, KERNEL, &wording)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn facts(pairs: &[(&str, &str)]) -> Facts {
+        let pairs = pairs.iter();
+        pairs
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
+    }
+
+    fn side<'a>(id: &'a str, facts: &'a Facts, settings: &'a Params) -> Side<'a> {
+        Side {
+            id,
+            settings,
+            facts,
+            agent_sha256: Some("00"),
+        }
+    }
+
+    #[test]
+    fn sizes_and_filters_are_written_for_people() {
+        for (what, value, written) in [
+            ("shared-memory", "67108864", "64 MiB"),
+            ("seccomp", "2; 1", "1 filter"),
+            ("seccomp", "0; 0", "off"),
+            ("seccomp", "2", "2"),
+            ("memory", "no limit", "no limit"),
+            ("cpus", "0-1", "0-1"),
+        ] {
+            assert_eq!(readable(what, value), written, "{what}");
+        }
+    }
+
+    #[test]
+    fn equal_arms_give_no_line_and_arms_that_differ_alike_share_one() {
+        let plain = Params::new();
+        let base = facts(&[
+            ("cpu.affinity", "0-1"),
+            ("status.Seccomp", "0"),
+            ("mitigation.a", "x"),
+            ("mitigation.b", "y"),
+        ]);
+        let box_facts = facts(&[
+            ("cpu.affinity", "0-1"),
+            ("status.Seccomp", "2"),
+            ("mitigation.a", "x"),
+            ("mitigation.b", "z"),
+        ]);
+        let of = |arm: &str, facts: &Facts, settings: &Params| {
+            compared(side("host", &base, &plain), side(arm, facts, settings), &[])
+        };
+        assert!(lines("host", &of("a-prime", &base, &plain)).is_empty());
+        let mut both = of("one", &box_facts, &plain);
+        both.extend(of("two", &box_facts, &plain));
+        let told = lines("host", &both);
+        assert_eq!(told.len(), 2, "{told:#?}");
+        assert!(told[0].contains("`b=z` in `one`, `two` and `b=y` in `host`"));
+        let mut fewer = box_facts;
+        fewer.insert("cpu.affinity".into(), "0".into());
+        let told = lines("host", &of("one", &fewer, &plain));
+        assert!(
+            told[0].starts_with("not equal: cpus is `0` in `one`"),
+            "{told:#?}"
+        );
+        let asked = Params::new().with("cpuset", "0");
+        let told = lines("host", &of("one", &fewer, &asked));
+        let cpus = told.iter().find(|line| line.contains("cpus is")).unwrap();
+        assert!(cpus.starts_with("differs:") && cpus.contains("asked for by `cpuset`"));
+    }
+}

@@ -1,0 +1,272 @@
+//! Is it the same program in both arms? Version and hash of each tool beside the baseline's.
+//!
+//! A ratio between two programs is no cost of an environment. So a difference in what a tool says of itself, in
+//! its bytes or in the bytes of what loads it is told apart from every other difference: a run refuses to begin
+//! with one, unless it is told to, and then labels every cell that the tool gave. A tool that is missing is no
+//! difference: what it would have measured is not available there.
+//! What it cannot see: shared libraries, modules and locales, which a program opens at run time.
+
+use std::fmt;
+
+use tare_model::fact;
+use tare_model::tool::{NOT_INSTALLED, ToolAnswer};
+use tare_model::{CheckResult, Facts, Params, Reason};
+
+use super::{Finding, Side};
+use crate::driver::{self, Files};
+
+/// How many digits of a hash tell two programs apart for a reader.
+const DIGITS: usize = 12;
+
+/// A tool that is not the same in an arm as in the baseline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mismatch {
+    /// The tool.
+    pub program: String,
+    arm: String,
+    baseline: String,
+    parts: Vec<Part>,
+}
+
+/// One thing about a tool that differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Part {
+    name: &'static str,
+    /// In the baseline.
+    there: String,
+    /// In the arm.
+    here: String,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let program = self.program.escape_debug();
+        write!(out, "`{program}` in `{}` has ", self.arm)?;
+        for (number, part) in self.parts.iter().enumerate() {
+            let joint = if number == 0 { "" } else { " and " };
+            let Part { name, there, here } = part;
+            write!(out, "{joint}{name} `{here}`, not `{there}`")?;
+        }
+        write!(out, " as in `{}`", self.baseline)
+    }
+}
+
+/// The tools that are not the same. What one side cannot tell is not compared.
+pub fn mismatches(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Vec<Mismatch> {
+    programs
+        .iter()
+        .filter_map(|program| {
+            let ToolAnswer::Present(there) = ToolAnswer::of(base.facts, program) else {
+                return None;
+            };
+            let ToolAnswer::Present(here) = ToolAnswer::of(arm.facts, program) else {
+                return None;
+            };
+            let short = |digits: &String| digits.chars().take(DIGITS).collect::<String>();
+            let mut parts = Vec::new();
+            if let (Some(there), Some(here)) = (&there.version, &here.version)
+                && there != here
+            {
+                parts.push(Part {
+                    name: "version",
+                    there: there.clone(),
+                    here: here.clone(),
+                });
+            }
+            for (name, there, here) in [
+                ("SHA-256", &there.sha256, &here.sha256),
+                (
+                    "the interpreter with SHA-256",
+                    &there.interpreter_sha256,
+                    &here.interpreter_sha256,
+                ),
+            ] {
+                if let (Some(there), Some(here)) = (there, here)
+                    && there != here
+                {
+                    parts.push(Part {
+                        name,
+                        there: short(there),
+                        here: short(here),
+                    });
+                }
+            }
+            (!parts.is_empty()).then(|| Mismatch {
+                program: program.clone(),
+                arm: arm.id.to_owned(),
+                baseline: base.id.to_owned(),
+                parts,
+            })
+        })
+        .collect()
+}
+
+/// Why an arm has no such tool; `None` if it has one, or was not asked.
+pub fn missing(facts: &Facts, program: &str) -> Option<Reason> {
+    match ToolAnswer::of(facts, program) {
+        ToolAnswer::Missing(why) if why.starts_with(NOT_INSTALLED) => {
+            Some(Reason::MissingTool(program.escape_debug().to_string()))
+        }
+        ToolAnswer::Missing(why) => Some(Reason::Unsupported(format!(
+            "`{}` cannot be used: {}",
+            program.escape_debug(),
+            why.escape_debug()
+        ))),
+        ToolAnswer::Unknown | ToolAnswer::Present(_) => None,
+    }
+}
+
+/// What brings a missing tool into an arm of this driver with these settings.
+pub fn fix(program: &str, driver: &str, settings: &Params) -> String {
+    match settings.text("image") {
+        None if driver::find(driver).is_some_and(|driver| driver.files == Files::Packed) => {
+            format!(
+                "install `{program}` and add it to the arm's `programs`: a guest holds the agent and what is packed into it"
+            )
+        }
+        Some(image) => format!(
+            "install `{program}` in the image `{}`, or leave `image` out: then the host's own `{program}` is packed",
+            image.escape_debug()
+        ),
+        None if settings.text("rootfs") == Some("minimal") => {
+            format!("leave `rootfs` out: then the root is the host's own, with its `{program}`")
+        }
+        None => format!("install `{program}` and run again"),
+    }
+}
+
+/// What the dossier says of each tool.
+pub(super) fn findings(base: Side<'_>, arm: Side<'_>, programs: &[String]) -> Vec<Finding> {
+    const MEANING: &str = "not the same program: the ratio is not attributable to the environment";
+    programs
+        .iter()
+        .map(|program| {
+            let what = fact::of(fact::TOOL, program);
+            if let Some(mismatch) = mismatches(base, arm, std::slice::from_ref(program)).first() {
+                let text = |value: fn(&Part) -> &String| {
+                    let parts = mismatch.parts.iter();
+                    let parts: Vec<String> = parts
+                        .map(|part| format!("{} {}", part.name, value(part)))
+                        .collect();
+                    parts.join(", ")
+                };
+                let (there, here) = (text(|part| &part.there), text(|part| &part.here));
+                return Finding::new(
+                    arm,
+                    &what,
+                    CheckResult::Fail,
+                    format!("{mismatch}: {MEANING}"),
+                )
+                .with_difference(&there, &here, MEANING);
+            }
+            let answers = [base, arm].map(|side| (side, ToolAnswer::of(side.facts, program)));
+            let untold = answers.iter().find_map(|(side, answer)| {
+                let why = match answer {
+                    ToolAnswer::Unknown => "it was not asked for".to_owned(),
+                    ToolAnswer::Missing(why) => why.clone(),
+                    ToolAnswer::Present(tool) if tool.sha256.is_none() => {
+                        "its hash could not be read".to_owned()
+                    }
+                    ToolAnswer::Present(_) => return None,
+                };
+                Some(format!("`{}`: {why}", side.id))
+            });
+            match (untold, &answers[1].1) {
+                (None, ToolAnswer::Present(tool)) => {
+                    let version = tool.version.as_deref().unwrap_or("no version reported");
+                    let hash = tool.sha256.as_deref().unwrap_or_default();
+                    Finding::new(
+                        arm,
+                        &what,
+                        CheckResult::Pass,
+                        format!("{version}; SHA-256 {hash}"),
+                    )
+                }
+                (untold, _) => Finding::new(
+                    arm,
+                    &what,
+                    CheckResult::NotKnown,
+                    untold.unwrap_or_default(),
+                ),
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+
+    use super::*;
+
+    fn facts(version: &str, sha256: &str, interpreter: &str) -> Facts {
+        Facts::from([
+            (fact::of(fact::TOOL_PATH, "x"), "/usr/bin/x".to_owned()),
+            (fact::of(fact::TOOL_VERSION, "x"), version.to_owned()),
+            (fact::of(fact::TOOL_SHA256, "x"), sha256.to_owned()),
+            (
+                fact::of(fact::TOOL_INTERPRETER_SHA256, "x"),
+                interpreter.to_owned(),
+            ),
+        ])
+    }
+
+    fn compared(base: &Facts, arm: &Facts) -> (Vec<String>, CheckResult) {
+        let settings = Params::new();
+        let side = |id: &'static str, facts| Side {
+            id,
+            settings: &settings,
+            facts,
+            agent_sha256: None,
+        };
+        // The borrow of the two identifiers is of static texts.
+        let (base, arm) = (side("host", base), side("box", arm));
+        let programs = ["x".to_owned()];
+        let told = mismatches(base, arm, &programs);
+        let result = findings(base, arm, &programs)[0].result;
+        (told.iter().map(ToString::to_string).collect(), result)
+    }
+
+    #[test]
+    fn version_hash_and_interpreter_each_tell_two_programs_apart() {
+        let base = facts("1", "aa", "cc");
+        assert_eq!(compared(&base, &base), (Vec::new(), CheckResult::Pass));
+        for (other, said) in [
+            (facts("2", "aa", "cc"), "version `2`, not `1`"),
+            (facts("1", "bb", "cc"), "SHA-256 `bb`, not `aa`"),
+            (facts("1", "aa", "dd"), "interpreter with SHA-256 `dd`"),
+        ] {
+            let (told, result) = compared(&base, &other);
+            assert_eq!(result, CheckResult::Fail);
+            assert!(told[0].contains(said), "{told:?}");
+            assert!(told[0].starts_with("`x` in `box` has "), "{told:?}");
+        }
+    }
+
+    #[test]
+    fn what_one_side_cannot_tell_is_neither_equal_nor_different() {
+        let base = facts("1", "aa", "cc");
+        let missing = Facts::from([("unreadable.tool.x".to_owned(), NOT_INSTALLED.to_owned())]);
+        let mut unreadable = base.clone();
+        unreadable.remove(&fact::of(fact::TOOL_SHA256, "x"));
+        for other in [&missing, &unreadable, &Facts::new()] {
+            assert_eq!(compared(&base, other), (Vec::new(), CheckResult::NotKnown));
+        }
+        assert_eq!(
+            super::missing(&missing, "x"),
+            Some(Reason::MissingTool("x".into()))
+        );
+        assert_eq!(super::missing(&base, "x"), None);
+        assert_eq!(super::missing(&Facts::new(), "x"), None);
+    }
+
+    #[test]
+    fn what_helps_depends_on_where_the_arms_files_come_from() {
+        assert!(
+            fix("x", "docker", &Params::new().with("image", "old:1")).contains("the image `old:1`")
+        );
+        assert!(fix("x", "container", &Params::new().with("rootfs", "minimal")).contains("rootfs"));
+        let plain = |driver| fix("x", driver, &Params::new());
+        assert_eq!(plain("host"), "install `x` and run again");
+        assert!(plain("vm").contains("`programs`"), "{}", plain("vm"));
+    }
+}

@@ -1,0 +1,182 @@
+//! Tests of the plan: permutations, balance, determinism, and one known plan that must never change.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use tare_model::{ArmId, Params, Study, WorkloadId, whole_count};
+
+use super::Plan;
+use crate::testing::study;
+
+proptest! {
+    #[test]
+    fn every_block_runs_every_arm_once_with_every_workload_back_to_back(
+        n_arms in 1usize..7, n_workloads in 1usize..6, seed: u64, block in 0u32..200
+    ) {
+        let study = study(n_arms, n_workloads, seed);
+        let trials = Plan::new(&study).block(block);
+        prop_assert_eq!(trials.len(), n_arms * n_workloads);
+        for (index, trial) in trials.iter().enumerate() {
+            prop_assert_eq!(trial.sequence as usize, block as usize * trials.len() + index);
+            prop_assert_eq!(trial.position as usize, index % n_arms);
+            prop_assert_eq!(trial.launch, block / 4);
+        }
+        let mut workloads = BTreeSet::new();
+        for group in trials.chunks(n_arms) {
+            let arms: BTreeSet<_> = group.iter().map(|trial| trial.cell.arm.clone()).collect();
+            prop_assert_eq!(arms.len(), n_arms);
+            prop_assert!(group.iter().all(|trial| trial.workload_index == group[0].workload_index));
+            workloads.insert(group[0].workload_index);
+        }
+        prop_assert_eq!(workloads.len(), n_workloads);
+    }
+
+    #[test]
+    fn a_plan_depends_on_the_study_and_its_seed_alone(seed: u64, block in 0u32..50) {
+        let study = study(4, 3, seed);
+        prop_assert_eq!(Plan::new(&study).block(block), Plan::new(&study.clone()).block(block));
+    }
+}
+
+#[test]
+fn over_one_cycle_every_arm_follows_every_other_equally_often() {
+    for (n_arms, times) in [(4, 1), (5, 2)] {
+        let plan = Plan::new(&study(n_arms, 2, 7));
+        let n_blocks = n_arms * times;
+        let mut follows: BTreeMap<(u32, ArmId, ArmId), usize> = BTreeMap::new();
+        for block in 0..whole_count(n_blocks) {
+            for group in plan.block(block).chunks(n_arms) {
+                for pair in group.windows(2) {
+                    let [first, then] = pair else { unreachable!() };
+                    *follows
+                        .entry((
+                            first.workload_index,
+                            first.cell.arm.clone(),
+                            then.cell.arm.clone(),
+                        ))
+                        .or_default() += 1;
+                }
+            }
+        }
+        assert_eq!(follows.len(), 2 * n_arms * (n_arms - 1));
+        assert!(follows.values().all(|count| *count == times), "{follows:?}");
+    }
+}
+
+#[test]
+fn workloads_change_places_from_block_to_block_and_do_not_share_their_order_of_arms() {
+    let plan = Plan::new(&study(4, 6, 1));
+    let first: BTreeSet<u32> = (0..60)
+        .map(|block| plan.block(block)[0].workload_index)
+        .collect();
+    assert_eq!(first.len(), 6, "each workload comes first at some time");
+    let orders: BTreeSet<Vec<String>> = plan
+        .block(0)
+        .chunks(4)
+        .map(|group| {
+            group
+                .iter()
+                .map(|trial| trial.cell.arm.to_string())
+                .collect()
+        })
+        .collect();
+    assert!(orders.len() > 1);
+}
+
+#[test]
+fn the_hash_changes_with_anything_that_changes_the_plan_or_its_judgement() {
+    let plain = study(3, 2, 1);
+    let hash = Plan::new(&plain).sha256().to_owned();
+    assert_eq!(hash.len(), 64);
+    assert_eq!(hash, Plan::new(&plain).sha256());
+    let mut others = vec![study(3, 2, 2), study(4, 2, 1), study(3, 3, 1)];
+    for change in [
+        |study: &mut Study| study.margins.disk = 0.04,
+        |study: &mut Study| study.blocks_max += 1,
+        |study: &mut Study| study.arms[1].settings = Params::new().with("cpus", 1i64),
+        |study: &mut Study| study.workloads[0].params = Params::new().with("n", 4i64),
+    ] {
+        let mut other = plain.clone();
+        change(&mut other);
+        others.push(other);
+    }
+    for other in others {
+        assert_ne!(Plan::new(&other).sha256(), hash);
+    }
+}
+
+#[test]
+fn a_study_that_went_through_json_has_the_same_hash() {
+    let mut study = study(3, 2, u64::MAX);
+    study.precision = Some(0.017);
+    study.workloads[0].params = Params::new().with("share", 0.3f64).with("whole", 2.0f64);
+    let again: Study = serde_json::from_str(&serde_json::to_string(&study).unwrap()).unwrap();
+    assert_eq!(Plan::new(&again).sha256(), Plan::new(&study).sha256());
+}
+
+/// Kept so that a change of the plan's algorithm cannot pass unnoticed: stored runs could not be resumed.
+#[test]
+fn the_plan_of_a_known_study_stays_as_it_is() {
+    let plan = Plan::new(&study(3, 2, 42));
+    let shown: Vec<String> = (0..2)
+        .flat_map(|block| plan.block(block))
+        .map(|trial| {
+            format!(
+                "{}:{}:{}",
+                trial.sequence, trial.workload_index, trial.cell.arm
+            )
+        })
+        .collect();
+    assert_eq!(
+        shown.join(" "),
+        "0:1:a-prime 1:1:arm-2 2:1:host 3:0:arm-2 4:0:a-prime 5:0:host \
+         6:0:a-prime 7:0:host 8:0:arm-2 9:1:a-prime 10:1:host 11:1:arm-2"
+    );
+}
+
+#[test]
+fn each_number_of_instances_is_planned_in_every_block_for_every_arm() {
+    let mut study = study(3, 3, 5);
+    for (spec, instances) in study.workloads.iter_mut().zip([1, 2, 3]) {
+        spec.id = WorkloadId::new("w").unwrap();
+        (spec.instances, spec.spread) = (instances, Some(tare_model::Spread::Processes));
+    }
+    let plan = Plan::new(&study);
+    for block in 0..4 {
+        let trials = plan.block(block);
+        let seen: BTreeSet<(u32, String)> = trials
+            .iter()
+            .map(|trial| (trial.cell.instances, trial.cell.arm.to_string()))
+            .collect();
+        assert_eq!((trials.len(), seen.len()), (9, 9));
+    }
+    let mut apart = study.clone();
+    apart.workloads[1].spread = Some(tare_model::Spread::Environments);
+    assert_ne!(Plan::new(&apart).sha256(), plan.sha256());
+}
+
+#[test]
+fn start_order_changes_from_launch_to_launch() {
+    let plan = Plan::new(&study(4, 1, 5));
+    let orders: BTreeSet<Vec<usize>> = (0..40).map(|launch| plan.start_order(launch, 4)).collect();
+    assert!(orders.len() > 10);
+    for mut order in orders {
+        order.sort_unstable();
+        assert_eq!(order, [0, 1, 2, 3]);
+    }
+    assert_eq!(plan.start_order(3, 4), plan.start_order(3, 4));
+}
+
+#[test]
+fn pads_change_with_launch_arm_and_seed() {
+    let plan = Plan::new(&study(3, 1, 40));
+    let pads = |arm| -> Vec<u32> { (0..200).map(|launch| plan.pad_bytes(launch, arm)).collect() };
+    let (first, second) = (pads(0), pads(1));
+    assert_ne!(first, second);
+    assert_eq!(first, pads(0));
+    let all = || first.iter().chain(&second);
+    assert!(all().all(|pad| pad % 16 == 0 && *pad < 4_096));
+    // Each quarter of a page is met.
+    let quarters: BTreeSet<u32> = all().map(|pad| pad / 1_024).collect();
+    assert_eq!(quarters.len(), 4);
+}

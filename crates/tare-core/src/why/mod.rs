@@ -1,0 +1,3 @@
+//! What `why` concludes from, as far as it needs nothing outside.
+
+pub mod readings;

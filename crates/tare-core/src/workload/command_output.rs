@@ -1,0 +1,156 @@
+//! What the workloads around other people's tools share: the report of the program that was run.
+//!
+//! The trial's raw output is the probe's report of the whole run; the tool's own output is a part of it. Which
+//! part a tool's decoder reads (standard output, a file that it wrote) is the tool's affair; whether the
+//! program did its work at all is decided here, so that no decoder takes half an output for a whole one.
+//! What it cannot see: a tool that fails and says so only in its text; its decoder has to look.
+//! This file is no workload.
+
+use tare_model::outcome::Exit;
+use tare_model::{CommandReport, MetricId, MetricSpec, RawOutput, Sample};
+
+use super::{DecodeError, probe_output};
+
+/// How much of what a failed program said is repeated, bytes.
+const SAID_LIMIT: usize = 400;
+
+/// The report of a program that ended with status 0 or one that its call tolerates.
+///
+/// # Errors
+/// [`DecodeError::Unsuccessful`] for any other end, with the end of what the program said.
+pub fn report(raw: &RawOutput) -> Result<CommandReport, DecodeError> {
+    let Some(report) = probe_output::report(raw)?.command else {
+        return Err(DecodeError::Garbled {
+            format: raw.format.escape_default().to_string(),
+            problem: "it is not the report of a program".to_owned(),
+        });
+    };
+    let how = match report.exit {
+        Exit::Code(code) if code == 0 || report.tolerated.contains(&code) => return Ok(report),
+        Exit::Code(code) => format!("exited with status {code}"),
+        Exit::Signal(signal) => format!("was ended by signal {signal}"),
+    };
+    let said = if report.stderr.0.is_empty() {
+        &report.stdout.0
+    } else {
+        &report.stderr.0
+    };
+    let said = String::from_utf8_lossy(&said[said.len().saturating_sub(SAID_LIMIT)..]);
+    Err(DecodeError::Unsuccessful {
+        problem: format!(
+            "`{}` {how}{}{}",
+            report.program.escape_debug(),
+            if said.trim().is_empty() { "" } else { ": " },
+            said.trim().escape_debug()
+        ),
+    })
+}
+
+/// Standard output as text; what is no UTF-8 is replaced.
+pub fn stdout(report: &CommandReport) -> String {
+    String::from_utf8_lossy(&report.stdout.0).into_owned()
+}
+
+/// One sample of one metric that cannot be 0, such as a time, or the rate of something that was done.
+///
+/// # Errors
+/// [`DecodeError::NoValue`] unless there is a value and all are finite and positive.
+pub fn sample(metric: &MetricSpec, observations: Vec<f64>) -> Result<Sample, DecodeError> {
+    checked(metric, observations, |value| value > 0.0)
+}
+
+/// One sample of one metric of which there may truly be nothing, such as a count of what went wrong.
+///
+/// # Errors
+/// [`DecodeError::NoValue`] unless there is a value and all are finite and not below 0.
+pub fn sample_or_nothing(
+    metric: &MetricSpec,
+    observations: Vec<f64>,
+) -> Result<Sample, DecodeError> {
+    checked(metric, observations, |value| value >= 0.0)
+}
+
+fn checked(
+    metric: &MetricSpec,
+    observations: Vec<f64>,
+    is_value: fn(f64) -> bool,
+) -> Result<Sample, DecodeError> {
+    let problem = if observations.is_empty() {
+        Some("there is none".to_owned())
+    } else {
+        observations
+            .iter()
+            .find(|value| !(value.is_finite() && is_value(**value)))
+            .map(|value| format!("`{value}` is no value of it"))
+    };
+    match problem {
+        Some(problem) => Err(DecodeError::NoValue {
+            metric: metric.id.to_owned(),
+            problem,
+        }),
+        None => Ok(Sample {
+            metric: MetricId::new(metric.id).expect("the ids of metrics are checked by a test"),
+            observations,
+        }),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use tare_model::ProbeReport;
+    use tare_model::outcome::Bytes;
+
+    use super::*;
+    pub(crate) use crate::testing::raw;
+
+    /// The raw output of a trial in which a program succeeded and left these files.
+    pub(crate) fn raw_with_files(files: &[(&str, &str)]) -> RawOutput {
+        let mut raw = raw(0, b"", b"");
+        let mut report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
+        report.command.as_mut().unwrap().files = files
+            .iter()
+            .map(|(name, text)| ((*name).to_owned(), Bytes(text.as_bytes().to_vec())))
+            .collect();
+        raw.stdout = Bytes(serde_json::to_vec(&report).unwrap());
+        raw
+    }
+
+    #[test]
+    fn a_program_that_failed_is_no_reading_and_its_words_are_told() {
+        let error = report(&raw(2, b"half an output", b"no such \x1b[31mfile\n")).unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.contains("status 2") && text.contains("no such"),
+            "{text}"
+        );
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+        let tolerating = |codes: &str| {
+            let mut raw = raw(2, b"", b"");
+            let mut report: ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
+            report.command.as_mut().unwrap().tolerated = serde_json::from_str(codes).unwrap();
+            raw.stdout = Bytes(serde_json::to_vec(&report).unwrap());
+            raw
+        };
+        assert!(report(&tolerating("[2]")).is_ok());
+        assert!(report(&tolerating("[1]")).is_err());
+    }
+
+    #[test]
+    fn only_positive_finite_numbers_are_samples() {
+        let metric = super::super::WORKLOADS[0].metrics()[0];
+        assert!(sample(&metric, vec![1.0, 2.0]).is_ok());
+        for bad in [
+            vec![],
+            vec![0.0],
+            vec![1.0, f64::NAN],
+            vec![f64::INFINITY],
+            vec![-1.0],
+        ] {
+            assert!(sample(&metric, bad).is_err());
+        }
+        assert!(sample_or_nothing(&metric, vec![0.0, 2.0]).is_ok());
+        for bad in [vec![], vec![f64::NAN], vec![-1.0]] {
+            assert!(sample_or_nothing(&metric, bad).is_err());
+        }
+    }
+}

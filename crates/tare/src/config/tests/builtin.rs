@@ -1,0 +1,99 @@
+//! Built-in studies and examples.
+
+use super::error_in;
+use crate::config::builtin::STUDIES;
+use crate::config::{Adjustments, parse};
+use crate::registered::assert_registered;
+
+#[test]
+fn every_file_in_the_studies_folder_is_registered_and_valid() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies");
+    let ids = STUDIES.iter().map(|study| study.id);
+    assert_registered(folder, ".toml", |_| false, ids);
+    for builtin in STUDIES {
+        let study = parse(builtin.id, builtin.text, &Adjustments::default())
+            .unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(study.id, builtin.id);
+    }
+}
+
+#[test]
+fn every_example_is_valid_and_named_like_its_file() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/studies");
+    let mut n_examples = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let study =
+            parse(&name, &text, &Adjustments::default()).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(format!("{}.toml", study.id), name);
+        n_examples += 1;
+    }
+    assert!(n_examples > 0);
+}
+
+#[test]
+fn a_study_that_repeats_a_publication_has_what_its_reader_needs() {
+    for builtin in STUDIES {
+        let study = parse(builtin.id, builtin.text, &Adjustments::default()).unwrap();
+        let Some(publication) = study.publication else {
+            continue;
+        };
+        let decided = publication
+            .claims
+            .iter()
+            .filter(|claim| claim.rule.bounds().is_some());
+        assert!(decided.count() >= 3, "{}", study.id);
+        assert!(!publication.mistakes.is_empty(), "{}", study.id);
+        assert!(!publication.deviations.is_empty(), "{}", study.id);
+        assert!(
+            !publication.tables.is_empty() && !publication.figures.is_empty(),
+            "{}",
+            study.id
+        );
+        assert!(
+            study.budget_ns.is_some_and(|ns| ns <= 540_000_000_000),
+            "{} takes too long",
+            study.id
+        );
+    }
+}
+
+#[test]
+fn a_publication_is_taken_over_from_a_built_in_study_only() {
+    let error = error_in(
+        "mine.toml",
+        "id = \"mine\"\n[[arm]]\nid = \"host\"\n[[workload]]\nid = \"stat\"\n[publication_of]\nstudy = \"storge\"\n",
+    );
+    assert!(error.contains("mine.toml:7"), "{error}");
+    assert!(error.contains("did you mean `storage`?"), "{error}");
+}
+
+#[test]
+fn a_publication_that_is_taken_over_may_have_its_quantities_measured_otherwise() {
+    let study = |name: &str| {
+        let text = format!(
+            "id = \"mine\"\n[[arm]]\nid = \"host\"\n[[workload]]\nid = \"stat\"\n[publication_of]\nstudy = \"storage\"\n\
+             [[publication_of.quantity]]\nname = \"{name}\"\nlabel = \"mine\"\nmetric = \"fs.stat.time\"\n"
+        );
+        // With a workload chosen, names of others are no mistake.
+        let adjustments = Adjustments {
+            workloads: vec!["stat".to_owned()],
+            ..Adjustments::default()
+        };
+        parse("mine.toml", &text, &adjustments).map_err(|error| error.to_string())
+    };
+    let publication = study("create").unwrap().publication.unwrap();
+    let quantities = publication.quantities;
+    assert!(quantities.len() > 1);
+    let mine: Vec<&str> = quantities
+        .iter()
+        .filter(|it| it.label == "mine")
+        .map(|it| it.name.as_str())
+        .collect();
+    assert_eq!(mine, ["create"]);
+    let error = study("craete").unwrap_err();
+    assert!(error.contains("mine.toml:9"), "{error}");
+    assert!(error.contains("did you mean `create`?"), "{error}");
+}
