@@ -9,6 +9,7 @@
 )]
 
 use std::process::ExitCode;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 mod aa;
 mod agree;
@@ -20,6 +21,7 @@ mod faults;
 mod fuzz;
 mod gate;
 mod ladder;
+mod lanes;
 mod notes;
 mod peers;
 mod planted;
@@ -81,6 +83,11 @@ const COMMANDS: &[Command] = &tare_model::rows! {
     ("ladder", "five programs whose ladder must add up to what is measured directly; `--env NAME` chooses where", ladder::main),
     ("why-matrix", "`tare why` in every environment that works here, of four kinds of commands: always an answer; `--env NAME`", why_matrix::main),
 };
+
+/// A lock's content, whatever became of another that held it.
+fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

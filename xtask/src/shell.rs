@@ -94,6 +94,15 @@ impl Program {
         self
     }
 
+    /// Another program without arguments, with the same variables.
+    pub(crate) fn instead(&self, name: impl AsRef<OsStr>) -> Self {
+        Self {
+            name: name.as_ref().to_owned(),
+            arguments: Vec::new(),
+            ..self.clone()
+        }
+    }
+
     /// The same in another folder.
     pub(crate) fn folder(mut self, folder: &Path) -> Self {
         folder.clone_into(&mut self.folder);

@@ -6,8 +6,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::mpsc::channel;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
 
@@ -18,22 +17,14 @@ use crate::provision::{axe, docker::Engine, packages};
 use crate::shell::{Program, cargo, step};
 use crate::tally::{Output, Tally};
 use crate::workspace::target_folder;
-use crate::{contracts, deny, planted, reproduce, skips};
+use crate::{contracts, deny, lanes, locked, planted, reproduce, skips};
 
-/// Parts of the names of tests that wait for other programs more than they compute: a browser, engines, guests.
-const WAITING: [&str; 11] = tare_model::rows! {
-    "accessible::", "broken_disk::", "cluster::", "docker_contexts::", "own::", "own_baseline::",
-    "own_mounts::", "own_ways::", "podman::", "ssh::", "vm::",
-};
 /// Part of the names of tests that run the program for Windows.
 const WINDOWS: &str = "wine::";
 /// The variable that names the program for Windows.
 const WINDOWS_PROGRAM: &str = "TARE_TEST_WINDOWS";
 /// The target that it is built for.
 const WINDOWS_TARGET: &str = "x86_64-pc-windows-gnu";
-/// Parts of the names of tests whose answer needs a machine that does nothing else.
-const ALONE: [&str; 3] = ["copy_up::", "shapes::", "why::"];
-
 /// Runs every check and every test. Whatever happens, the last line is `N passed, N failed, N skipped`.
 pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     let (own, passed): (Vec<&str>, Vec<&str>) =
@@ -105,7 +96,7 @@ fn all(
     cargo(&["fmt", "--all", "--check"]).run()?;
     step("licences and sources of dependencies");
     deny::check()?;
-    step("lints, and meanwhile what the tests need and one file for every arm");
+    step("building the tests, and meanwhile what they need and one file for every arm");
     // Packages come over the network, and the agent is linked by one processor for a minute in a folder of its own, so
     // neither waits.
     let (needs, agent) = std::thread::scope(|scope| {
@@ -113,19 +104,9 @@ fn all(
             let needs = is_provisioned.then(Needs::ensure).transpose()?;
             Ok((needs, dist::own_agent(&Place::own())?))
         });
-        let linted = cargo(&[
-            "clippy",
-            "--quiet",
-            "--workspace",
-            "--all-targets",
-            "--all-features",
-            "--",
-            "-D",
-            "warnings",
-        ])
-        .run();
+        let built = cargo(&["test", "--no-run", "--workspace", "--all-features"]).run();
         let meanwhile = meanwhile.join().expect("provisioning does not panic");
-        linted.and(meanwhile)
+        built.and(meanwhile)
     })?;
     dist::is_small_enough(&agent)?;
     step("tests");
@@ -164,7 +145,7 @@ fn all(
     let tested = if passed.is_empty() {
         every_test(&tests, is_provisioned, tally)
     } else {
-        part(&tests.clone().arguments(passed), tally, || ())
+        part(&tests.clone().arguments(passed), tally)
             .and_then(|()| other_builds(&everywhere, is_provisioned, tally))
     };
     let mut tally = locked(tally);
@@ -175,7 +156,7 @@ fn all(
             once_more = once_more.variable(WINDOWS_PROGRAM, windows_program());
         }
         let before = skipped.read().unwrap_or_default();
-        let (output, ended) = carry_out(&once_more, || ());
+        let (output, ended) = carry_out(&once_more);
         let ended = ended.and_then(|()| {
             let after = skipped.read()?;
             let is_new = |line: &&str| before.lines().all(|known| known != *line);
@@ -200,77 +181,59 @@ fn all(
     Ok(())
 }
 
-/// All tests, in three parts: what waits more than it computes runs beside the rest, and so do the documentation
-/// and Windows; what compares times runs after them, alone.
+/// All tests, and beside them what needs no quiet; what compares times runs after them, alone.
 fn every_test(tests: &Program, is_provisioned: bool, tally: &Mutex<Tally>) -> Result<()> {
-    let elsewhere: Vec<&str> = WAITING
-        .iter()
-        .chain(&ALONE)
-        .chain([&WINDOWS])
-        .flat_map(|part| ["--skip", part])
-        .collect();
-    let rest = tests.clone().arguments(&["--"]).arguments(&elsewhere);
-    let waiting = tests.clone().arguments(&["--"]).arguments(&WAITING);
-    let others = tests.clone();
-    let alone = tests.clone().arguments(&["--"]).arguments(&ALONE);
-    let (rest, waiting, checks) = std::thread::scope(|scope| {
-        // By the first line of one part everything is compiled, so the next does not wait for the builder.
-        let (begin, begun) = channel();
-        let (begin_checks, begun_checks) = channel();
-        let waiting = scope.spawn(move || {
-            begun.recv()?;
-            part(&waiting, tally, || {
-                // Nobody listens any more once the checks run.
-                let _ = begin_checks.send(());
-            })
-        });
-        let checks = scope.spawn(move || {
-            begun_checks.recv()?;
-            other_builds(&others, is_provisioned, tally)
-        });
-        let rest = part(&rest, tally, || {
-            let _ = begin.send(());
-        });
-        drop(begin);
-        let waiting = waiting.join().expect("passing on does not panic");
-        (
-            rest,
-            waiting,
-            checks.join().expect("checking does not panic"),
-        )
+    let lanes::Jobs { beside, alone } = lanes::build(tests, WINDOWS)?;
+    let (tested, checked) = std::thread::scope(|scope| {
+        let checks = scope.spawn(|| other_builds(tests, is_provisioned, tally));
+        let tested = lanes::run(beside, |job| part(job, tally));
+        (tested, checks.join().expect("checking does not panic"))
     });
     step("tests that compare times");
-    let alone = part(&alone, tally, || ());
-    rest.and(waiting).and(checks).and(alone)
+    let alone = alone.iter().map(|job| part(job, tally));
+    tested.and(checked).and(alone.collect())
 }
 
 /// Runs one part of the tests and adds what came of it; an error that no failed test accounts for is passed on.
-fn part(tests: &Program, tally: &Mutex<Tally>, each_line: impl FnMut()) -> Result<()> {
-    let (output, ended) = carry_out(tests, each_line);
+fn part(tests: &Program, tally: &Mutex<Tally>) -> Result<()> {
+    let (output, ended) = carry_out(tests);
     locked(tally).add(output, ended)
 }
 
-/// Runs tests and shows what they print.
-fn carry_out(tests: &Program, mut each_line: impl FnMut()) -> (Output, Result<()>) {
-    let mut output = Output::default();
+/// Runs tests and shows what they printed when they ended, because others run at the same time.
+fn carry_out(tests: &Program) -> (Output, Result<()>) {
+    let (mut output, mut lines) = (Output::default(), String::new());
     let ended = tests.pass_on(|line| {
-        each_line();
-        println!("{line}");
         output.read(line);
+        lines.extend([line, "\n"]);
     });
+    println!("     Running {:.160}\n{lines}", tests.to_string());
     (output, ended)
 }
 
-/// What needs no quiet: the agent built again, the documentation, and what runs on Windows. Yields to whatever
-/// else runs.
+/// What needs no quiet: lints, the documentation, the agent built again, and what runs on Windows. Yields to whatever
+/// else runs, and locks no folder that a test builds in.
 fn other_builds(tests: &Program, is_provisioned: bool, tally: &Mutex<Tally>) -> Result<()> {
+    let folder = target_folder().join("checks");
+    let check = |arguments| {
+        cargo(arguments)
+            .variable("CARGO_TARGET_DIR", &folder)
+            .arguments(&["--quiet", "--workspace"])
+            .politely()
+    };
+    step("lints");
+    check(&["clippy"])
+        .arguments(&["--all-targets", "--all-features", "--", "-D", "warnings"])
+        .run()?;
+    step("documentation");
+    check(&["doc", "--no-deps"])
+        .variable("RUSTDOCFLAGS", "-D warnings")
+        .run()?;
+    step("examples in the documentation");
+    let examples = tests.clone().arguments(&["--quiet", "--doc"]).politely();
+    part(&examples, tally)?;
     step("the agent once more in another folder");
     reproduce::agent()?;
-    step("documentation");
-    cargo(&["doc", "--quiet", "--workspace", "--no-deps"])
-        .variable("RUSTDOCFLAGS", "-D warnings")
-        .politely()
-        .run()?;
     windows(tests, is_provisioned, tally)
 }
 
@@ -298,7 +261,7 @@ fn windows(tests: &Program, is_provisioned: bool, tally: &Mutex<Tally>) -> Resul
             .clone()
             .variable(WINDOWS_PROGRAM, windows_program())
             .arguments(&["--test", "it", "--", WINDOWS]);
-        part(&tests, tally, || ())?;
+        part(&tests, tally)?;
     } else if is_provisioned {
         bail!(
             "Debian's mingw-w64 or Rust's x86_64-pc-windows-gnu target is missing although it was provisioned"
@@ -316,10 +279,6 @@ fn windows(tests: &Program, is_provisioned: bool, tally: &Mutex<Tally>) -> Resul
 fn windows_program() -> PathBuf {
     let folder = target_folder().join(WINDOWS_TARGET);
     folder.join("debug/tare.exe")
-}
-
-fn locked(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
-    tally.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn strs(arguments: &[String]) -> Vec<&str> {

@@ -11,7 +11,7 @@ use tare::env::{Availability, ChannelError, Charged, Driver, Environment, Instan
 use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{ArmId, Facts, Failure, Params, ProbeReport, whole_ns};
 
-use crate::talk::{answer, facts_of};
+use crate::talk::{answer, assert_ends_with_its_agent, facts_of, trial};
 use crate::world::{Snapshot, World, labelled, note_contract, note_skipped_contract, skip, turn};
 
 /// Far more than any answer takes; passing it means a hang.
@@ -85,6 +85,60 @@ pub(crate) fn contract(driver: &dyn Driver, settings: &Params) {
     let swept = driver.sweep(&cx, world.run.as_str()).unwrap();
     assert!(swept.is_empty(), "remove left this for sweep: {swept:?}");
     note_contract(&name, "ran");
+}
+
+/// What drivers of engines must do in addition: share the image that they made, put the agent into one that they did
+/// not, and report a container that is removed by others.
+pub(crate) fn engine_contract(driver: &dyn Driver, world: &World) {
+    let cx = world.cx();
+    let prepared = |arm: &str, settings: &Params| {
+        let arm = ArmId::new(arm).unwrap();
+        let mut environment = driver.configure(arm, settings).unwrap();
+        environment.prepare(&cx).unwrap();
+        environment
+    };
+    let sweep = || driver.sweep(&cx, world.run.as_str()).unwrap();
+    let mut first = prepared("first", &Params::new());
+    let mut second = prepared("second", &Params::new());
+    let (one, other) = (first.describe(&cx), second.describe(&cx));
+    assert_eq!(one["image.id"], other["image.id"]);
+    first.remove(&cx).unwrap();
+
+    let mut once = second.start(&cx, StartMode::Once).unwrap();
+    greet(once.as_mut(), &cx);
+    a_null_trial_is_done(once.as_mut(), 1);
+    assert_ends_with_its_agent(once.as_mut());
+    once.stop(&cx).unwrap();
+
+    // The packed image stands for a user's: it has no shell and no C library.
+    let name = other["image.name"].as_str();
+    for (mode, storage) in [(StartMode::Resident, "layer"), (StartMode::Once, "volume")] {
+        let image = Params::new().with("image", name).with("storage", storage);
+        let mut foreign = prepared("foreign", &image.with("user", "65534"));
+        let mut instance = foreign.start(&cx, mode).unwrap();
+        greet(instance.as_mut(), &cx);
+        let reply = trial(instance.as_mut(), 1, "files", Params::new());
+        assert!(matches!(reply, Reply::Done { .. }), "{storage}: {reply:?}");
+        instance.stop(&cx).unwrap();
+        foreign.remove(&cx).unwrap();
+    }
+    // The image is still there, and an instance that was never stopped goes with its environment.
+    greet(
+        second.start(&cx, StartMode::Resident).unwrap().as_mut(),
+        &cx,
+    );
+    second.remove(&cx).unwrap();
+    assert_eq!(sweep(), Vec::<String>::new());
+
+    let mut environment = prepared("swept", &Params::new());
+    let mut instance = environment.start(&cx, StartMode::Once).unwrap();
+    greet(instance.as_mut(), &cx);
+    assert!(!sweep().is_empty());
+    let error = instance.channel().receive(ANSWER_LIMIT).unwrap_err();
+    assert!(matches!(error, ChannelError::Closed(_)), "{error}");
+    instance.stop(&cx).unwrap();
+    environment.remove(&cx).unwrap();
+    assert_eq!(sweep(), Vec::<String>::new());
 }
 
 /// What readers call the kind of environment: a runtime or an emulator by its own name.

@@ -8,14 +8,13 @@ use std::time::Duration;
 
 use tare::cx::Agents;
 use tare::env::docker::{DOCKER, Docker};
-use tare::env::{Availability, ChannelError, Driver, EnvError, Environment, Instance, StartMode};
+use tare::env::podman::PODMAN;
+use tare::env::{Availability, Driver, EnvError, Environment, Instance, StartMode};
 use tare_model::wire::Reply;
 use tare_model::{ArmId, Facts, Params, Reason, Value};
 
-use crate::contract::contract;
-pub(crate) use crate::talk::{
-    LIMIT, ask, assert_ends_with_its_agent, hello, inner_facts, null_trial,
-};
+use crate::contract::{contract, engine_contract};
+pub(crate) use crate::talk::{LIMIT, ask, hello, inner_facts, null_trial};
 use crate::world::{World, skip};
 
 mod faults;
@@ -136,6 +135,11 @@ fn docker_keeps_the_contract_of_drivers() {
 }
 
 #[test]
+fn docker_keeps_the_contract_of_engines() {
+    engine_contract(&DOCKER, &needed!(world("images")));
+}
+
+#[test]
 fn a_container_has_the_engines_default_security_and_a_working_agent() {
     let world = needed!(world("security"));
     with_instance(&world, &Params::new(), StartMode::Resident, |instance| {
@@ -153,17 +157,6 @@ fn a_container_has_the_engines_default_security_and_a_working_agent() {
         );
         let reply = null_trial(instance, 1);
         assert!(matches!(reply, Reply::Done { trial: 1, .. }), "{reply:?}");
-    });
-}
-
-#[test]
-fn an_instance_for_once_runs_the_agent_as_the_first_process() {
-    let world = needed!(world("once"));
-    with_instance(&world, &Params::new(), StartMode::Once, |instance| {
-        let reply = null_trial(instance, 1);
-        assert!(matches!(reply, Reply::Done { trial: 1, .. }), "{reply:?}");
-        // The first process ends with the agent, and the channel says with which status.
-        assert_ends_with_its_agent(instance);
     });
 }
 
@@ -353,65 +346,6 @@ fn a_runtime_that_the_engine_does_not_know_is_named_with_advice() {
 }
 
 #[test]
-fn a_foreign_image_without_a_shell_gets_the_agent_copied_in() {
-    let world = needed!(world("foreign"));
-    // The packed image of another arm stands for a user's image: it has no shell and no C library.
-    let mut packed = environment(&DOCKER, "packed", &Params::new());
-    packed.prepare(&world.cx()).unwrap();
-    let name = packed.describe(&world.cx())["image.name"].clone();
-    for mode in [StartMode::Resident, StartMode::Once] {
-        let settings = Params::new()
-            .with("image", name.as_str())
-            .with("user", "65534");
-        let mut foreign = environment(&DOCKER, "foreign", &settings);
-        foreign.prepare(&world.cx()).unwrap();
-        let mut instance = foreign.start(&world.cx(), mode).unwrap();
-        hello(instance.as_mut());
-        assert!(matches!(
-            null_trial(instance.as_mut(), 1),
-            Reply::Done { .. }
-        ));
-        instance.stop(&world.cx()).unwrap();
-        foreign.remove(&world.cx()).unwrap();
-    }
-    // Removing the foreign arm leaves the image, which it did not make.
-    let mut instance = packed.start(&world.cx(), StartMode::Resident).unwrap();
-    hello(instance.as_mut());
-    end(&world, instance, packed);
-}
-
-#[test]
-fn arms_share_an_image_and_removing_one_leaves_the_other_working() {
-    let world = needed!(world("share"));
-    let mut first = environment(&DOCKER, "first", &Params::new());
-    let mut second = environment(&DOCKER, "second", &Params::new());
-    first.prepare(&world.cx()).unwrap();
-    first.prepare(&world.cx()).unwrap();
-    second.prepare(&world.cx()).unwrap();
-    let id = |environment: &dyn Environment| environment.describe(&world.cx())["image.id"].clone();
-    assert_eq!(id(first.as_ref()), id(second.as_ref()));
-    first.remove(&world.cx()).unwrap();
-    let mut instance = second.start(&world.cx(), StartMode::Resident).unwrap();
-    hello(instance.as_mut());
-    // An instance that was never stopped goes with its environment.
-    drop(instance);
-    remove(&world, second.as_mut());
-}
-
-#[test]
-fn a_container_that_is_killed_from_outside_is_reported_at_once() {
-    let world = needed!(world("killed"));
-    let mut environment = environment(&DOCKER, "arm", &Params::new());
-    let mut instance = environment.start(&world.cx(), StartMode::Once).unwrap();
-    hello(instance.as_mut());
-    // Another run of the same program removes it, as `tare clean` would.
-    assert!(!leftovers(&world, &DOCKER).is_empty());
-    let error = instance.channel().receive(LIMIT).unwrap_err();
-    assert!(matches!(error, ChannelError::Closed(_)), "{error}");
-    end(&world, instance, environment);
-}
-
-#[test]
 fn a_socket_that_is_not_there_is_no_engine() {
     let world = World::new("nosocket");
     let (why, fix) = why_absent(&Docker::at("unix:///nonexistent/docker.sock"), &world);
@@ -452,17 +386,24 @@ fn an_agent_for_another_system_is_refused_before_anything_is_made() {
 
 #[test]
 fn quotes_and_control_characters_reach_no_engine() {
-    for (name, text) in [
-        ("image", "x\";rm -rf /"),
-        ("user", "root\n"),
-        ("runtime", "\u{1b}[2J"),
-        ("log_driver", "../x"),
+    let drivers: [&dyn Driver; 2] = [&DOCKER, &PODMAN];
+    for (place, name, text) in [
+        (0, "image", "x\";rm -rf /"),
+        (0, "user", "root\n"),
+        (0, "runtime", "\u{1b}[2J"),
+        (0, "log_driver", "../x"),
+        (1, "as", "root;id"),
+        (1, "image", "x\";rm -rf /"),
+        (1, "user", "root\n"),
+        (1, "runtime", "\u{1b}[2J"),
+        (1, "seccomp", "/a\u{7}b"),
+        (1, "network", "host\" --privileged"),
     ] {
         let settings = Params::new().with(name, text);
-        let Err(error) = DOCKER.configure(arm("arm"), &settings) else {
-            panic!("{name} took {text:?}");
-        };
+        let error = drivers[place].configure(arm("arm"), &settings).err();
+        let error = error.unwrap_or_else(|| panic!("{name} took {text:?}"));
         assert_eq!(error.setting, name);
-        assert!(!error.problem.contains(['\u{1b}', '\n']), "{error:?}");
+        let is_passed_on = error.problem.contains(['\u{1b}', '\n', '\u{7}']);
+        assert!(!is_passed_on, "{error:?}");
     }
 }

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use tare::cx::{CommandError, CommandLine, Exec, Finished, Running, SystemExec};
 use tare::env::podman::{PODMAN, Podman};
-use tare::env::{Availability, ChannelError, Driver, EnvError, Environment, Instance, StartMode};
+use tare::env::{Availability, Driver, EnvError, Environment, Instance, StartMode};
 use tare_model::wire::Reply;
 use tare_model::{ArmId, Facts, Params, Reason, Value};
 
-use crate::contract::contract;
+use crate::contract::{contract, engine_contract};
 use crate::docker::absent;
-use crate::talk::{LIMIT, assert_ends_with_its_agent, hello, inner_facts, trial};
+use crate::talk::{hello, inner_facts, trial};
 use crate::world::{World, note_skipped_contract, skip, wait_until};
 
 mod account;
@@ -102,14 +102,6 @@ impl Place {
         (environment, instance)
     }
 
-    /// Stops and removes; then nothing is left.
-    #[track_caller]
-    fn end(&self, instance: Box<dyn Instance>, mut environment: Box<dyn Environment>) {
-        instance.stop(&self.world.cx()).unwrap();
-        environment.remove(&self.world.cx()).unwrap();
-        self.assert_nothing_is_left();
-    }
-
     /// What carries this run's label, found by the driver's own sweep.
     fn leftovers(&self) -> Vec<String> {
         let run = self.world.run.as_str();
@@ -176,6 +168,13 @@ fn rootless_podman_keeps_the_contract_of_drivers() {
 }
 
 #[test]
+fn podman_keeps_the_contract_of_engines() {
+    let place = needed!(place("images"));
+    engine_contract(&place.driver, &place.world);
+    place.assert_nothing_is_left();
+}
+
+#[test]
 fn a_container_has_podmans_default_security_and_the_facts_name_what_it_runs_on() {
     let place = needed!(place("security"));
     place.with_instance(&Params::new(), StartMode::Resident, |instance, facts| {
@@ -215,18 +214,6 @@ fn a_container_has_podmans_default_security_and_the_facts_name_what_it_runs_on()
         for end in [instance.address_from_host(), instance.host_address()] {
             assert!(matches!(end, Err(Reason::NoPath(why)) if why.contains("rootless")));
         }
-    });
-}
-
-#[test]
-fn an_instance_for_once_runs_the_agent_as_the_first_process() {
-    let place = needed!(place("once"));
-    place.with_instance(&Params::new(), StartMode::Once, |instance, _| {
-        assert!(matches!(
-            trial(instance, 1, "null", Params::new()),
-            Reply::Done { .. }
-        ));
-        assert_ends_with_its_agent(instance);
     });
 }
 
@@ -386,54 +373,6 @@ fn a_runtime_a_user_and_a_profile_that_are_not_there_are_named_with_advice() {
 }
 
 #[test]
-fn a_foreign_image_without_a_shell_gets_the_agent_copied_in() {
-    let place = needed!(place("foreign"));
-    let cx = place.world.cx();
-    // The packed image of another arm stands for a user's image: it has no shell and no C library.
-    let mut packed = place.environment("packed", &Params::new());
-    packed.prepare(&cx).unwrap();
-    let name = packed.describe(&cx)["image.name"].clone();
-    for (mode, storage) in [(StartMode::Resident, "layer"), (StartMode::Once, "volume")] {
-        let settings = Params::new()
-            .with("image", name.as_str())
-            .with("storage", storage)
-            .with("user", "65534");
-        let mut foreign = place.environment("foreign", &settings);
-        foreign.prepare(&cx).unwrap();
-        let mut instance = foreign.start(&cx, mode).unwrap();
-        hello(instance.as_mut());
-        let reply = trial(instance.as_mut(), 1, "files", Params::new());
-        assert!(matches!(reply, Reply::Done { .. }), "{storage}: {reply:?}");
-        instance.stop(&cx).unwrap();
-        foreign.remove(&cx).unwrap();
-    }
-    // Removing the foreign arm leaves the image, which it did not make.
-    let mut instance = packed.start(&cx, StartMode::Resident).unwrap();
-    hello(instance.as_mut());
-    place.end(instance, packed);
-}
-
-#[test]
-fn arms_share_an_image_and_removing_one_leaves_the_other_working() {
-    let place = needed!(place("share"));
-    let cx = place.world.cx();
-    let mut first = place.environment("first", &Params::new());
-    let mut second = place.environment("second", &Params::new());
-    first.prepare(&cx).unwrap();
-    first.prepare(&cx).unwrap();
-    second.prepare(&cx).unwrap();
-    let id = |environment: &dyn Environment| environment.describe(&cx)["image.id"].clone();
-    assert_eq!(id(first.as_ref()), id(second.as_ref()));
-    first.remove(&cx).unwrap();
-    let mut instance = second.start(&cx, StartMode::Resident).unwrap();
-    hello(instance.as_mut());
-    // An instance that was never stopped goes with its environment.
-    drop(instance);
-    second.remove(&cx).unwrap();
-    place.assert_nothing_is_left();
-}
-
-#[test]
 fn what_a_killed_run_left_is_swept_with_its_processes() {
     let place = needed!(place("killed"));
     let cx = place.world.cx();
@@ -450,17 +389,6 @@ fn what_a_killed_run_left_is_swept_with_its_processes() {
         assert_eq!(swept.iter().filter(is_kind).count(), 1, "{swept:?}");
     }
     place.assert_nothing_is_left();
-}
-
-#[test]
-fn a_container_that_is_killed_from_outside_is_reported_at_once() {
-    let place = needed!(place("outside"));
-    let (environment, mut instance) = place.started("arm", &Params::new(), StartMode::Once);
-    // Another run of the same program removes it, as `tare clean` would.
-    assert!(!place.leftovers().is_empty());
-    let error = instance.channel().receive(LIMIT).unwrap_err();
-    assert!(matches!(error, ChannelError::Closed(_)), "{error}");
-    place.end(instance, environment);
 }
 
 /// Runs another command in the place of each.
@@ -527,28 +455,6 @@ fn a_user_that_does_not_exist_is_told_by_name() {
     };
     assert!(why.contains("no user `tare-no-such-user`"), "{why}");
     assert!(fix.unwrap().contains("useradd"));
-}
-
-#[test]
-fn quotes_and_control_characters_reach_no_command() {
-    for (name, text) in [
-        ("as", "root;id"),
-        ("image", "x\";rm -rf /"),
-        ("user", "root\n"),
-        ("runtime", "\u{1b}[2J"),
-        ("seccomp", "/a\u{7}b"),
-        ("network", "host\" --privileged"),
-    ] {
-        let arm = ArmId::new("arm").unwrap();
-        let Err(error) = PODMAN.configure(arm, &Params::new().with(name, text)) else {
-            panic!("{name} took {text:?}");
-        };
-        assert_eq!(error.setting, name);
-        assert!(
-            !error.problem.contains(['\u{1b}', '\n', '\u{7}']),
-            "{error:?}"
-        );
-    }
 }
 
 /// Set in the process that runs in namespaces of its own.

@@ -4,7 +4,7 @@
 //! The bytes are those of the tool. `provenance.toml` says which program in which version, its arguments, how
 //! it ended, where it ran; and, for what the tool cannot know, the wall time and the counters of its trial.
 //! `expected.toml` says what has to be read from it: `values` by metric and the kinds of `remarks`, or the
-//! words with which it is `refused`. A folder without one stands in the table of `cases.rs`.
+//! kind and words with which it is `refused`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,12 +17,15 @@ use tare_model::{CommandReport, ProbeReport, RawOutput};
 /// What is known of a capture beside its bytes.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(crate) struct Provenance {
+    /// With its version.
+    #[serde(default)]
+    pub(crate) program: String,
     /// The arguments, the program's name first.
     #[serde(default)]
     argv: Vec<String>,
     /// The status.
     #[serde(default)]
-    exit: i32,
+    pub(crate) exit: i32,
     /// From start to end.
     #[serde(default)]
     wall_ns: Option<u64>,
@@ -47,9 +50,27 @@ pub(crate) struct Expected {
     /// The kinds of remarks, each once, in alphabetical order.
     #[serde(default)]
     pub(crate) remarks: Vec<String>,
-    /// A part of the refusal.
+    /// A part of the refusal, which begins with its kind.
     #[serde(default)]
     pub(crate) refused: Option<String>,
+}
+
+impl Expected {
+    /// Whether this, which was read, is what was expected.
+    pub(crate) fn fits(&self, expected: &Self) -> bool {
+        let pairs = self.values.iter().zip(&expected.values);
+        let is_near = |(a, b): ((&String, &f64), (&String, &f64))| {
+            a.0 == b.0 && (a.1 / b.1 - 1.0).abs() <= 1e-9
+        };
+        let is_refused = match (&self.refused, &expected.refused) {
+            (Some(read), Some(words)) => read.contains(words.as_str()),
+            (read, expected) => read == expected,
+        };
+        self.values.len() == expected.values.len()
+            && pairs.into_iter().all(is_near)
+            && self.remarks == expected.remarks
+            && is_refused
+    }
 }
 
 /// One capture.
@@ -61,7 +82,7 @@ pub(crate) struct Capture {
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
     pub(crate) files: BTreeMap<String, Vec<u8>>,
-    pub(crate) provenance: Provenance,
+    pub(crate) provenance: Box<Provenance>,
 }
 
 impl Capture {
@@ -95,10 +116,11 @@ impl Capture {
         })
     }
 
-    /// What has to be read; `None` where nobody said it.
-    pub(crate) fn expected(&self) -> Option<Expected> {
-        let text = std::fs::read_to_string(self.folder.join("expected.toml")).ok()?;
-        Some(toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", self.name)))
+    /// What has to be read.
+    pub(crate) fn expected(&self) -> Expected {
+        let text = std::fs::read_to_string(self.folder.join("expected.toml"));
+        let text = text.unwrap_or_else(|error| panic!("{}: expected.toml: {error}", self.name));
+        toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", self.name))
     }
 
     /// What the trial would have left.

@@ -12,9 +12,7 @@
     reason = "a decoder hands on the number that was printed"
 )]
 
-mod cases;
 mod fuzz;
 mod golden;
-mod processor;
 mod traps;
 mod whole;

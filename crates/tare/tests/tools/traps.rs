@@ -196,20 +196,6 @@ fn fio_an_engine_that_is_blocked_is_unavailable_and_not_failed() {
 }
 
 #[test]
-fn iperf3_an_error_under_its_key_is_told_whatever_the_status() {
-    for (name, words) in [
-        ("3.12-no-server", "Connection refused"),
-        ("3.18-no-server", "Connection refused"),
-        ("3.12-server-died", "the server has terminated"),
-        ("3.18-server-died", "the server has terminated"),
-    ] {
-        let error = decode(&capture("iperf3", name)).unwrap_err();
-        assert!(matches!(error, DecodeError::Unsuccessful { .. }), "{error}");
-        assert!(error.to_string().contains(words), "{name}: {error}");
-    }
-}
-
-#[test]
 fn iperf3_words_around_the_json_are_no_part_of_it_and_what_is_no_number_is_refused() {
     let whole = capture("iperf3", "3.12-loopback");
     let around = changed("iperf3", "3.12-loopback", |text| {
@@ -304,28 +290,13 @@ fn name_of_first(workload: &str) -> String {
 }
 
 #[test]
-fn ping_without_any_reply_is_no_reading_and_duplicates_are_no_observations() {
-    let error = decode(&capture("ping", "20221126-no-reply")).unwrap_err();
-    assert!(error.to_string().contains("none of 10"), "{error}");
-    let samples = decode(&capture("ping", "20221126-loss-and-duplicates")).unwrap();
-    assert_eq!(samples[0].observations.len(), 8);
-    let doubts = remarks(&capture("ping", "20221126-loss-and-duplicates"));
+fn ping_counts_duplicates_apart_from_observations() {
+    let capture = capture("ping", "20221126-loss-and-duplicates");
+    assert_eq!(decode(&capture).unwrap()[0].observations.len(), 8);
+    let doubts = remarks(&capture);
     let details: Vec<&str> = doubts.iter().map(|it| it.detail.as_str()).collect();
-    assert!(
-        details.contains(&"2 of 10 requests were not answered"),
-        "{details:?}"
-    );
-    assert!(details.contains(&"3 replies came twice"), "{details:?}");
-}
-
-#[test]
-fn ping_without_privilege_is_unavailable_and_says_what_it_needs() {
-    for name in ["20221126-without-privilege", "20240905-without-privilege"] {
-        let error = decode(&capture("ping", name)).unwrap_err();
-        let DecodeError::Unavailable(Reason::NeedsPrivilege(what)) = error else {
-            panic!("{error}");
-        };
-        assert!(what.contains("ping_group_range"), "{what}");
+    for doubt in ["2 of 10 requests were not answered", "3 replies came twice"] {
+        assert!(details.contains(&doubt), "{details:?}");
     }
 }
 
@@ -359,15 +330,6 @@ fn ping_of_other_makers_is_read_as_well() {
         [50_000.0, 70_000.0]
     );
     assert!(remarks(&busybox).is_empty(), "{:?}", remarks(&busybox));
-}
-
-#[test]
-fn netcat_of_another_kind_is_named_as_the_reason() {
-    let error = decode(&capture("netcat", "traditional-100-mib")).unwrap_err();
-    assert!(
-        error.to_string().contains("not the netcat of OpenBSD"),
-        "{error}"
-    );
 }
 
 #[test]

@@ -133,20 +133,6 @@ fn values_that_json_cannot_hold_are_refused() {
 }
 
 #[test]
-fn a_report_that_is_cut_off_anywhere_is_refused() {
-    let whole = serde_json::to_vec(&good()).unwrap();
-    for length in 0..whole.len() {
-        assert!(
-            matches!(
-                WORKLOAD.decode(&raw(whole[..length].to_vec())),
-                Err(DecodeError::Garbled { .. })
-            ),
-            "{length} bytes"
-        );
-    }
-}
-
-#[test]
 fn another_format_or_a_worker_that_did_not_end_well_is_refused() {
     let mut other = written(&good());
     other.format = "fio/3".to_owned();

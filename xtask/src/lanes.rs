@@ -1,0 +1,158 @@
+//! The tests as jobs, and lanes that carry them out: a lane takes the next job when it is done with one.
+//!
+//! A job is a test program, or a module of the largest program. The tests of one job run one after another. Those of
+//! several jobs run at the same time and look only at what their own runs have on the machine.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Mutex;
+
+use anyhow::{Result, ensure};
+use serde_json::Value;
+
+use crate::locked;
+use crate::shell::Program;
+
+/// The test program whose modules are jobs of their own.
+const SPLIT: &str = "it";
+/// Its jobs that take longest: they begin first, so that no lane is left with one at the end.
+const FIRST: [&str; 5] = ["own", "podman", "gate", "vm", "engine"];
+/// Modules that are one job, named after the first: they need much of the machine, or make the same user.
+const TOGETHER: [&[&str]; 2] = [
+    &["own", "cluster", "own_baseline", "own_mounts", "own_ways"],
+    &["podman", "attack"],
+];
+/// Parts of the names of its tests whose answer needs a machine that does nothing else.
+const ALONE: [&str; 3] = ["docker_variants::copy_up::", "shapes::", "why::"];
+/// How many jobs run at once. Most wait for engines and guests, so they are more than the processors.
+const LANES: usize = 3;
+
+/// Every test of the workspace, but for the module `elsewhere`.
+#[derive(Debug, Default)]
+pub(crate) struct Jobs {
+    /// Run at the same time.
+    pub(crate) beside: Vec<Program>,
+    /// Runs after all others.
+    pub(crate) alone: Vec<Program>,
+}
+
+/// Builds the test programs of a `cargo test` and divides them.
+pub(crate) fn build(tests: &Program, elsewhere: &str) -> Result<Jobs> {
+    let mut jobs = Jobs::default();
+    let mut failed = Ok(());
+    let building = tests
+        .clone()
+        .arguments(&["--no-run", "--message-format=json-render-diagnostics"]);
+    building.pass_on(|line| {
+        let message: Value = serde_json::from_str(line).unwrap_or_default();
+        let text = |pointer| message.pointer(pointer).and_then(Value::as_str);
+        let (true, Some(file), Some(manifest)) = (
+            message["profile"]["test"] == true,
+            text("/executable"),
+            text("/manifest_path").and_then(|manifest| Path::new(manifest).parent()),
+        ) else {
+            return;
+        };
+        let whole = tests.instead(file).folder(manifest);
+        if text("/target/name") != Some(SPLIT) {
+            jobs.beside.push(whole);
+        } else if let Err(error) = divide(&mut jobs, &whole, elsewhere) {
+            failed = Err(error);
+        }
+    })?;
+    failed?;
+    ensure!(!jobs.alone.is_empty(), "the tests `{SPLIT}` were not built");
+    Ok(jobs)
+}
+
+/// Adds the modules of a program, the longest first.
+fn divide(jobs: &mut Jobs, whole: &Program, elsewhere: &str) -> Result<()> {
+    let listing = whole.clone().arguments(&["--list", "--format", "terse"]);
+    let listing = listing.output()?;
+    let (alone, mut modules) = modules(&listing, elsewhere);
+    let job = |tests: &[&str]| whole.clone().arguments(&["--exact"]).arguments(tests);
+    jobs.alone.push(job(&alone));
+    let first = FIRST.iter().filter_map(|name| modules.remove(name));
+    let first: Vec<_> = first.collect();
+    let ordered = first.iter().chain(modules.values()).map(|it| job(it));
+    jobs.beside = ordered.chain(std::mem::take(&mut jobs.beside)).collect();
+    Ok(())
+}
+
+/// The names in a listing: those that run alone, and the others by module.
+fn modules<'a>(
+    listing: &'a str,
+    elsewhere: &str,
+) -> (Vec<&'a str>, BTreeMap<&'a str, Vec<&'a str>>) {
+    let names = listing
+        .lines()
+        .filter_map(|line| line.strip_suffix(": test"));
+    let (alone, others): (Vec<_>, Vec<_>) = names
+        .filter(|name| !name.starts_with(elsewhere))
+        .partition(|name| ALONE.iter().any(|part| name.starts_with(part)));
+    let mut jobs = BTreeMap::<_, Vec<_>>::new();
+    for name in others {
+        let module = name.split("::").next().unwrap_or(name);
+        let job = TOGETHER.iter().find(|job| job.contains(&module));
+        let job = job.map_or(module, |job| job[0]);
+        jobs.entry(job).or_default().push(name);
+    }
+    (alone, jobs)
+}
+
+/// Carries out the jobs; the first error of each lane that no failed test accounts for is passed on.
+pub(crate) fn run(jobs: Vec<Program>, each: impl Fn(&Program) -> Result<()> + Sync) -> Result<()> {
+    let queue = Mutex::new(jobs.into_iter());
+    let lane = || {
+        let mut ended = Ok(());
+        while let Some(job) = { locked(&queue).next() } {
+            ended = ended.and(each(&job));
+        }
+        ended
+    };
+    std::thread::scope(|scope| {
+        let lanes: Vec<_> = (0..LANES).map(|_| scope.spawn(lane)).collect();
+        let mut lanes = lanes.into_iter();
+        lanes.try_for_each(|lane| lane.join().expect("a lane does not panic"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shell::program;
+
+    #[test]
+    fn each_test_is_in_one_job() {
+        let listing = "attack::a: test\npodman::own::b: test\nshapes::c: test\nwhy::d: test\nwine::e: test\n\
+                       docker_variants::copy_up::f: test\ndocker_variants::g: test\n\n7 tests, 0 benchmarks\n";
+        let (alone, modules) = modules(listing, "wine::");
+        assert_eq!(
+            alone,
+            ["shapes::c", "why::d", "docker_variants::copy_up::f"]
+        );
+        let modules: Vec<_> = modules.into_values().collect();
+        assert_eq!(
+            modules,
+            [
+                vec!["docker_variants::g"],
+                vec!["attack::a", "podman::own::b"]
+            ]
+        );
+    }
+
+    #[test]
+    fn lanes_carry_out_every_job_and_pass_on_an_error() {
+        let jobs = || vec![program("true", &[]); 7];
+        let count = Mutex::new(0);
+        let each = |job: &Program| {
+            *locked(&count) += 1;
+            job.run()
+        };
+        run(jobs(), each).unwrap();
+        assert_eq!(*locked(&count), 7);
+        let failing = [jobs(), vec![program("false", &[])], jobs()].concat();
+        assert!(run(failing, each).is_err());
+        assert_eq!(*locked(&count), 22);
+    }
+}
