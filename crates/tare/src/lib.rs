@@ -21,7 +21,6 @@ mod registered;
 pub mod report;
 pub mod run;
 pub mod service;
-pub mod serving;
 #[cfg(test)]
 #[path = "../../tare-agent/tests/common/skip.rs"]
 mod skip;
