@@ -19,7 +19,6 @@ pub mod env;
 mod registered;
 pub mod run;
 pub mod service;
-pub mod serving;
 #[cfg(test)]
 #[path = "../../tare-agent/tests/common/skip.rs"]
 mod skip;

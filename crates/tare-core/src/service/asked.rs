@@ -1,28 +1,34 @@
-//! What is asked of every server, from the parameters of a workload.
+//! What is asked of every server, and how: the requests and the load.
 
+use serde::{Deserialize, Serialize};
 use tare_model::Params;
+use tare_model::outcome::Bytes;
 
 use super::http::Request;
-use super::mix::Mix;
+use super::mix;
 
 /// The name by which a recipe says that the client is Tare itself, and that of its reports.
 pub const CLIENT: &str = "http";
 
-/// What is asked of every server.
-#[derive(Debug, Clone, PartialEq)]
+/// What is asked of every server, and how.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
-    /// The requests.
-    pub mix: Mix,
-    /// Connections at once.
+    /// Sent one after the other, and again from the first; one at least.
+    pub requests: Vec<Request>,
+    /// What stands in the header `Host`; `None` for the server's address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// Connections to the server at once, at least 1.
     pub connections: u32,
-    /// Requests a second; `None`: each connection waits for its answer.
+    /// Requests a second, sent whether or not earlier ones were answered (open loop); `None`: each connection sends
+    /// when it has its answer (closed loop).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
-    /// Whether connections stay open.
+    /// Whether connections are used for more than one request.
     pub keep_alive: bool,
-    /// The status of the answers; `None`: any good one.
+    /// The only good status; `None`: 200 to 299, and 304.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<u16>,
-    /// How long a server may take until it answers, nanoseconds.
-    pub ready_ns: u64,
 }
 
 /// Which parameter is wrong, and why.
@@ -56,6 +62,22 @@ pub fn only(params: &Params) -> Params {
 }
 
 impl Asked {
+    /// One request again and again, over one connection in a closed loop.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn of(request: Request) -> Result<Self, String> {
+        request.check()?;
+        Ok(Self {
+            requests: vec![request],
+            host: None,
+            connections: 1,
+            rate: None,
+            keep_alive: true,
+            expect: None,
+        })
+    }
+
     /// From complete parameters.
     ///
     /// # Errors
@@ -68,37 +90,67 @@ impl Asked {
         request.check().map_err(wrong("url"))?;
         text("method").clone_into(&mut request.method);
         request.check().map_err(wrong("method"))?;
-        for line in text("headers")
-            .lines()
-            .filter(|line| !line.trim().is_empty())
-        {
-            let Some((name, value)) = line.split_once(':') else {
-                let problem = format!("`{}` is no `Name: value`", line.escape_debug());
-                return Err(wrong("headers")(problem));
-            };
-            let header = (name.trim().to_owned(), value.trim().to_owned());
-            request.headers.push(header);
+        let lines = text("headers").lines();
+        for line in lines.filter(|line| !line.trim().is_empty()) {
+            request.add_header(line).map_err(wrong("headers"))?;
         }
-        request.check().map_err(wrong("headers"))?;
-        request.body = text("data").as_bytes().to_vec();
-        if !request.body.is_empty() && request.is_safe() {
-            let problem = format!("a body belongs to POST or PUT, not to {}", request.method);
-            return Err(wrong("data")(problem));
-        }
-        let mix = match text("urls") {
-            "" => Mix::one(request).map_err(wrong("url"))?,
-            list => Mix::from_text(list, &request).map_err(wrong("urls"))?,
+        request.body = Bytes(text("data").as_bytes().to_vec());
+        request.check().map_err(wrong("data"))?;
+        let requests = match text("urls") {
+            "" => vec![request],
+            list => mix::requests(list, &request).map_err(wrong("urls"))?,
         };
-        let rate = number("rate");
+        let expect = u16::try_from(number("expect")).ok();
         Ok(Self {
-            mix,
+            requests,
+            host: None,
             connections: u32::try_from(number("connections")).unwrap_or(1).max(1),
-            rate: (rate > 0).then_some(rate as f64),
+            rate: Some(number("rate") as f64).filter(|rate| *rate > 0.0),
             keep_alive: text("keep_alive") != "off",
-            expect: u16::try_from(number("expect"))
-                .ok()
-                .filter(|status| *status > 0),
-            ready_ns: u64::try_from(number("ready_ms")).unwrap_or_default() * 1_000_000,
+            expect: expect.filter(|status| *status > 0),
         })
+    }
+
+    /// Whether an answer of this status is as it should be.
+    pub fn is_expected(&self, status: u16) -> bool {
+        match self.expect {
+            Some(wanted) => status == wanted,
+            None => (200..300).contains(&status) || status == 304,
+        }
+    }
+
+    /// The load, in words.
+    pub fn load(&self) -> String {
+        let connections = match self.connections {
+            1 => "one connection".to_owned(),
+            n => format!("{n} connections"),
+        };
+        let how = match self.rate {
+            Some(rate) => format!("open loop at {rate} requests a second over {connections}"),
+            None => format!("closed loop, {connections}"),
+        };
+        let kept = if self.keep_alive {
+            ""
+        } else {
+            ", a new connection for each request"
+        };
+        format!("{how}{kept}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn load_is_described_as_loop_and_connections() {
+        let mut asked = Asked::of(Request::get("/")).unwrap();
+        assert_eq!(asked.load(), "closed loop, one connection");
+        asked.connections = 8;
+        asked.rate = Some(500.0);
+        asked.keep_alive = false;
+        let load = asked.load();
+        assert!(load.starts_with("open loop at 500 requests a second over 8 connections"));
+        assert!(load.ends_with("new connection for each request"));
     }
 }

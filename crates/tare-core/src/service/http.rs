@@ -6,6 +6,9 @@
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hasher as _};
 
+use serde::{Deserialize, Serialize};
+use tare_model::outcome::Bytes;
+
 /// The longest head of an answer, bytes.
 pub const HEAD_BYTES: usize = 64 << 10;
 /// How much of a body is kept for messages, bytes.
@@ -15,16 +18,18 @@ const CHUNK_LINE_BYTES: usize = 4 << 10;
 const HEADERS: usize = 128;
 
 /// What is asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
     /// `GET`, `POST` …
     pub method: String,
     /// Path and query.
     pub path: String,
     /// Further headers. `Host`, `Connection` and `Content-Length` are the client's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<(String, String)>,
     /// The body; empty for none.
-    pub body: Vec<u8>,
+    #[serde(default)]
+    pub body: Bytes,
 }
 
 impl Request {
@@ -34,8 +39,21 @@ impl Request {
             method: "GET".to_owned(),
             path: path.to_owned(),
             headers: Vec::new(),
-            body: Vec::new(),
+            body: Bytes::default(),
         }
+    }
+
+    /// Adds a header, `Name: value`.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn add_header(&mut self, line: &str) -> Result<(), String> {
+        let (name, value) = line
+            .split_once(':')
+            .ok_or_else(|| format!("`{}` is no `Name: value`", line.escape_debug()))?;
+        self.headers
+            .push((name.trim().to_owned(), value.trim().to_owned()));
+        self.check()
     }
 
     /// Checks what would let one part of the request end and another begin.
@@ -69,6 +87,10 @@ impl Request {
                 return Err(format!("the header `{own}` is set by the client itself"));
             }
         }
+        if !self.body.0.is_empty() && self.is_safe() {
+            let method = &self.method;
+            return Err(format!("a body belongs to POST or PUT, not to {method}"));
+        }
         Ok(())
     }
 
@@ -82,12 +104,12 @@ impl Request {
         for (name, value) in &self.headers {
             let _ = write!(head, "{name}: {value}\r\n");
         }
-        if !self.body.is_empty() || matches!(self.method.as_str(), "POST" | "PUT" | "PATCH") {
-            let _ = write!(head, "Content-Length: {}\r\n", self.body.len());
+        if !self.body.0.is_empty() || matches!(self.method.as_str(), "POST" | "PUT" | "PATCH") {
+            let _ = write!(head, "Content-Length: {}\r\n", self.body.0.len());
         }
         head.push_str("\r\n");
         let mut bytes = head.into_bytes();
-        bytes.extend(&self.body);
+        bytes.extend(&self.body.0);
         bytes
     }
 
@@ -177,6 +199,11 @@ impl AnswerReader {
     /// Whether nothing has arrived.
     pub fn is_untouched(&self) -> bool {
         self.part == Part::Head && self.pending.is_empty()
+    }
+
+    /// The status, once the head is complete.
+    pub fn status(&self) -> Option<u16> {
+        Some(self.answered.status).filter(|status| *status > 0)
     }
 
     /// Bytes of the body so far.

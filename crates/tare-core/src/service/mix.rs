@@ -8,59 +8,39 @@ use super::http::Request;
 /// The most requests of a mix.
 const MOST: usize = 100_000;
 
-/// Requests that are sent one after the other, and again from the first.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mix(Vec<Request>);
-
-impl Mix {
-    /// One request, again and again.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub fn one(request: Request) -> Result<Self, String> {
-        request.check()?;
-        Ok(Self(vec![request]))
-    }
-
-    /// The paths of a text, each asked for as `like` is: one address or path a line, or the lines of an access log.
-    ///
-    /// # Errors
-    /// A line is neither, or there is none.
-    pub fn from_text(text: &str, like: &Request) -> Result<Self, String> {
-        let mut requests = Vec::new();
-        for (number, line) in text.lines().enumerate() {
-            let line = line.trim();
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let path = match line.split_once('"') {
-                Some((_, logged)) => match logged.split_once(' ') {
-                    Some(("GET", rest)) => rest.split([' ', '"']).next().unwrap_or_default(),
-                    _ => continue,
-                },
-                None => path_of(line),
-            };
-            let request = Request {
-                path: path.to_owned(),
-                ..like.clone()
-            };
-            let of_line = |error| format!("line {}: {error}", number + 1);
-            request.check().map_err(of_line)?;
-            requests.push(request);
-            if requests.len() > MOST {
-                return Err(format!("there are more than {MOST} requests in it"));
-            }
+/// The paths of a text, each asked for as `like` is: one address or path a line, or the lines of an access log.
+///
+/// # Errors
+/// A line is neither, or there is none.
+pub fn requests(text: &str, like: &Request) -> Result<Vec<Request>, String> {
+    let mut requests = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
         }
-        if requests.is_empty() {
-            return Err("there is no request in it: one path or address a line, or an access log with `\"GET /path HTTP/1.1\"`".to_owned());
+        let path = match line.split_once('"') {
+            Some((_, logged)) => match logged.split_once(' ') {
+                Some(("GET", rest)) => rest.split([' ', '"']).next().unwrap_or_default(),
+                _ => continue,
+            },
+            None => path_of(line),
+        };
+        let request = Request {
+            path: path.to_owned(),
+            ..like.clone()
+        };
+        let of_line = |error| format!("line {}: {error}", number + 1);
+        request.check().map_err(of_line)?;
+        requests.push(request);
+        if requests.len() > MOST {
+            return Err(format!("there are more than {MOST} requests in it"));
         }
-        Ok(Self(requests))
     }
-
-    /// All of them, in their order; never empty.
-    pub fn requests(&self) -> &[Request] {
-        &self.0
+    if requests.is_empty() {
+        return Err("there is no request in it: one path or address a line, or an access log with `\"GET /path HTTP/1.1\"`".to_owned());
     }
+    Ok(requests)
 }
 
 /// The path of an address; a path is one already.
@@ -76,8 +56,8 @@ mod tests {
     use super::*;
 
     fn paths(text: &str) -> Result<Vec<String>, String> {
-        let mix = Mix::from_text(text, &Request::get("/"))?;
-        Ok(mix.0.into_iter().map(|request| request.path).collect())
+        let mix = requests(text, &Request::get("/"))?;
+        Ok(mix.into_iter().map(|request| request.path).collect())
     }
 
     #[test]

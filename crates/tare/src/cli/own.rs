@@ -18,7 +18,7 @@ use crate::cx::Observer;
 use crate::env::own::{Consent, Own, Shares, Source, Taken, WHICH, Wish};
 use crate::env::{self, Driver, EnvError};
 use crate::report;
-use crate::serving::Client;
+use crate::service::user::UserClient;
 use crate::why::fresh;
 use crate::why::observed::Inside;
 use crate::why::own::{Asks, Hunt, applied, baseline, call, one_more_ns};
@@ -135,7 +135,7 @@ pub(super) struct Question<'a> {
     pub(super) metric: &'static str,
     pub(super) pick: Option<Pick>,
     /// What asks the command from outside, if that is a server.
-    pub(super) client: Option<&'a Client>,
+    pub(super) client: Option<&'a UserClient>,
     pub(super) budget_ns: u64,
     pub(super) seed: u64,
 }
@@ -244,7 +244,7 @@ impl Question<'_> {
             seed: self.seed,
             call: tare_model::CommandCall {
                 pick: self.pick.clone(),
-                client: client.as_ref().map(Client::to_text),
+                client: client.as_ref().map(UserClient::to_text),
                 ..call
             },
             carried: Vec::new(),

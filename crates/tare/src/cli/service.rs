@@ -11,7 +11,10 @@ use std::path::Path;
 use super::{Exit, Failed, output};
 use crate::config::units;
 use crate::cx::files;
-use crate::serving::{Client, HOST, Http, PORT, Ready};
+use crate::service::asked::Asked;
+use crate::service::http::Request;
+use crate::service::ready::Ready;
+use crate::service::user::{HOST, PORT, UserClient};
 use crate::workload::user_command;
 
 /// How a server is asked.
@@ -77,7 +80,7 @@ impl ServiceFlags {
     }
 
     /// The client, if the command is a server. Its port may be the one that is published.
-    pub(super) fn client(&self) -> Result<Option<Client>, Failed> {
+    pub(super) fn client(&self) -> Result<Option<UserClient>, Failed> {
         if let Some(url) = &self.url {
             return self.asked_by_url(url).map(Some);
         }
@@ -109,16 +112,16 @@ impl ServiceFlags {
             ))
             .hint(EXAMPLE));
         }
-        Ok(Some(Client {
+        Ok(Some(UserClient {
             argv,
             port,
             ready: self.ready.as_deref().map_or(Ok(Ready::Connects), ready)?,
             ready_ns: self.ready_timeout.unwrap_or(READY_NS),
-            http: None,
+            ..UserClient::default()
         }))
     }
 
-    fn asked_by_url(&self, url: &str) -> Result<Client, Failed> {
+    fn asked_by_url(&self, url: &str) -> Result<UserClient, Failed> {
         let Target { host, port, path } = target(url)?;
         if let Some(rate) = self.rate
             && !(rate.is_finite() && rate > 0.0)
@@ -128,57 +131,49 @@ impl ServiceFlags {
                     .hint("for example `--rate 500`"),
             );
         }
-        let header = |text: &String| {
-            let (name, value) = text.split_once(':')?;
-            Some((name.trim().to_owned(), value.trim().to_owned()))
+        let mut request = Request {
+            method: self.method.clone(),
+            ..Request::get(&path)
         };
-        let headers = self.headers.iter().map(|text| {
-            header(text).ok_or_else(|| {
-                wrong(format!(
-                    "`--header {}` has no colon",
-                    output::printable(text)
-                ))
-                .hint("for example `--header 'Accept: text/html'`")
-            })
-        });
-        let body = match self.data.as_deref() {
+        for text in &self.headers {
+            request.add_header(text).map_err(|problem| {
+                wrong(problem).hint("for example `--header 'Accept: text/html'`")
+            })?;
+        }
+        request.body = Bytes(match self.data.as_deref() {
             None => Vec::new(),
             Some(text) => match text.strip_prefix('@') {
                 Some(file) => files::read(Path::new(file))?,
                 None => text.as_bytes().to_vec(),
             },
-        };
-        let http = Http {
-            method: self.method.clone(),
-            path: path.clone(),
-            host: host.clone(),
-            headers: headers.collect::<Result<_, _>>()?,
-            body: Bytes(body),
-            connections: self.connections,
-            rate: self.rate,
-            keep_alive: !self.no_keep_alive,
-            expect: self.expect,
-            trial_ns: TRIAL_NS,
-            by_mean: false,
-        };
-        check(&http)?;
+        });
         // What changes something is not sent to find out whether the server is there.
-        let answers = Ready::Answers {
-            path,
-            host,
-            status: self.expect,
-        };
-        let usual = if http.method == "GET" {
-            answers
+        let usual = if self.method == "GET" {
+            Ready::Answers {
+                path,
+                host: host.clone(),
+                status: self.expect,
+            }
         } else {
             Ready::Connects
         };
-        Ok(Client {
-            argv: Vec::new(),
-            http: Some(http),
+        let asked = Asked::of(request).map_err(|problem| {
+            wrong(problem).hint("for example `--url http://:8080/path --method POST --data @FILE`")
+        })?;
+        Ok(UserClient {
+            http: Some(Asked {
+                host: Some(host),
+                connections: self.connections,
+                rate: self.rate,
+                keep_alive: !self.no_keep_alive,
+                expect: self.expect,
+                ..asked
+            }),
+            trial_ns: TRIAL_NS,
             port,
             ready: self.ready.as_deref().map_or(Ok(usual), ready)?,
             ready_ns: self.ready_timeout.unwrap_or(READY_NS),
+            ..UserClient::default()
         })
     }
 }
@@ -187,19 +182,6 @@ impl ServiceFlags {
 const READY_NS: u64 = 30_000_000_000;
 /// How long requests are sent in a trial.
 const TRIAL_NS: u64 = 300_000_000;
-
-/// What would not be one request.
-fn check(http: &Http) -> Result<(), Failed> {
-    let request = crate::service::http::Request {
-        method: http.method.clone(),
-        path: http.path.clone(),
-        headers: http.headers.clone(),
-        body: Vec::new(),
-    };
-    request.check().map_err(|problem| {
-        wrong(problem).hint("for example `--url http://:8080/path --method POST --data @FILE`")
-    })
-}
 
 /// The parts of an address.
 #[derive(Debug, PartialEq, Eq)]
@@ -394,13 +376,13 @@ mod tests {
             "Accept: text/html",
         ];
         let client = flags(&words).unwrap().client().unwrap().unwrap();
-        let http = client.http.unwrap();
+        let request = &client.http.unwrap().requests[0];
         assert_eq!(
-            (http.method.as_str(), &http.body.0[..]),
+            (request.method.as_str(), &request.body.0[..]),
             ("POST", &b"a=b"[..])
         );
         assert_eq!(
-            http.headers,
+            request.headers,
             [("Accept".to_owned(), "text/html".to_owned())]
         );
         assert_eq!((client.port, client.ready), (8080, Ready::Connects));
@@ -410,13 +392,17 @@ mod tests {
             ["--rate", "0"],
             ["--method", "A B"],
             ["--data", "@/no/such/file"],
+            ["--data", "a body of GET"],
         ] {
             let words = ["--url", "http://:8080/x"].into_iter().chain(more);
             let failed = flags(&words.collect::<Vec<_>>())
                 .unwrap()
                 .client()
                 .unwrap_err();
-            assert!(failed.hint.is_some() || more[0] == "--data", "{failed}");
+            assert!(
+                failed.hint.is_some() || more[1].starts_with('@'),
+                "{failed}"
+            );
         }
         for words in [
             &["--rate", "5"][..],

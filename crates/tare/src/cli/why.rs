@@ -19,7 +19,7 @@ use crate::cx::stdin::{self, Input};
 use crate::env;
 use crate::env::own::{self as own_env, Shares, Source};
 use crate::report;
-use crate::serving::Client;
+use crate::service::user::UserClient;
 use crate::store::Store;
 use crate::why::pace::Pace;
 use crate::why::studies;
@@ -117,7 +117,7 @@ pub(crate) struct Why {
 }
 
 /// The metric, the number that is picked, and what asks a server.
-type Asked<'a> = (&'static str, Option<Pick>, Option<&'a Client>);
+type Asked<'a> = (&'static str, Option<Pick>, Option<&'a UserClient>);
 
 impl Why {
     pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {

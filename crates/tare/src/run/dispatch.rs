@@ -14,7 +14,7 @@ use super::exchange::{Cancelled, Dispatcher, Measured};
 use super::pair::Others;
 use super::testbed::{Arm, NoStart, Trouble, greet, stop};
 use crate::env::{Channel, EnvError, Instance, StartMode};
-use crate::serving;
+use crate::service::user;
 
 impl Dispatcher<'_> {
     /// Runs one trial.
@@ -35,7 +35,7 @@ impl Dispatcher<'_> {
             _ => None,
         };
         if !self.is_cold
-            && let Some((call, client)) = serving::asked(recipe)
+            && let Some((call, client)) = user::asked(recipe)
         {
             return self.served(u64::from(trial.sequence), (&call, &client), arm);
         }

@@ -34,6 +34,7 @@ mod launch;
 mod pace;
 mod pair;
 mod parity;
+pub mod resident;
 mod served;
 #[cfg(target_os = "linux")]
 mod services;

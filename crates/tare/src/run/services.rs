@@ -14,19 +14,12 @@ use tare_model::{
 use super::exchange::{Cancelled, Dispatcher};
 use super::group::{Group, State};
 use super::turn_state::Cycle;
-use crate::cx::listeners::Bound;
-use crate::cx::{Context, processor};
+use crate::cx::Context;
 use crate::service::asked::{Asked, CLIENT};
-use crate::service::client::{Address, Client, Expect, Load, Server, own_cost_ns};
-use crate::service::turns::{self, Measured};
+use crate::service::client::own_cost_ns;
+use crate::service::turns::{self, Measured, SLICE_NS};
 use crate::workload::sanity::{NOT_STEADY, OTHER_ANSWERS, RECONNECTS};
 use crate::workload::service::{PERCENTILES, RATE, READY, TYPICAL};
-
-/// Length of a slice: longer ones are no more precise.
-const SLICE_NS: u64 = 3_000_000;
-/// Warm-up takes at most this part of the time of measuring, and may always take so long.
-const WARM_UP_PART: u64 = 4;
-const LEAST_WARM_UP_NS: u64 = 100_000_000;
 
 /// Whether the client of a recipe is this process.
 pub(super) fn is_service(recipe: &Recipe) -> bool {
@@ -69,16 +62,17 @@ pub(super) fn ask(
     let rows: Vec<Vec<u32>> = rows.map(Iterator::collect).collect();
     let outcomes = match at(cycle.baseline) {
         Some(baseline) => {
-            let way = Way {
+            let calls: Vec<&ProbeCall> = calls.iter().map(|(_, call)| call).collect();
+            let block = turns::Block {
                 rows,
                 baseline,
                 slice_ns: SLICE_NS,
                 target_ns: cycle.target_ns,
+                starts_ns: places.iter().map(|place| sent_ns[*place]).collect(),
+                ready_ns: ready_ns(&calls),
                 cpu: cycle.cpu,
             };
-            let calls: Vec<&ProbeCall> = calls.iter().map(|(_, call)| call).collect();
-            let starts_ns = places.iter().map(|place| sent_ns[*place]).collect();
-            measure(&group.dispatcher.cx, &calls, starts_ns, way)?
+            measure(&group.dispatcher.cx, &calls, &block)?
         }
         None => vec![Outcome::Failed(ended_with_another()); places.len()],
     };
@@ -93,7 +87,7 @@ impl Dispatcher<'_> {
     /// Asks one server for a whole trial; its start was set to `start_ns`.
     pub(super) fn ask_alone(&self, call: &ProbeCall, start_ns: u64) -> Result<Outcome, Cancelled> {
         let is_sustained = Asked::from_params(&call.args).is_ok_and(|asked| asked.rate.is_some());
-        let way = Way {
+        let block = turns::Block {
             rows: vec![vec![0]],
             baseline: 0,
             slice_ns: if is_sustained {
@@ -102,28 +96,26 @@ impl Dispatcher<'_> {
                 SLICE_NS
             },
             target_ns: self.target_ns,
+            starts_ns: vec![start_ns],
+            ready_ns: ready_ns(&[call]),
             cpu: None,
         };
-        let mut outcomes = measure(&self.cx, &[call], vec![start_ns], way)?;
+        let mut outcomes = measure(&self.cx, &[call], &block)?;
         Ok(outcomes.remove(0))
     }
 }
 
-/// How servers are asked.
-struct Way {
-    rows: Vec<Vec<u32>>,
-    baseline: usize,
-    slice_ns: u64,
-    target_ns: u64,
-    cpu: Option<u32>,
+/// How long servers may take until they answer.
+fn ready_ns(calls: &[&ProbeCall]) -> u64 {
+    let ms = calls.first().and_then(|call| call.args.int("ready_ms"));
+    u64::try_from(ms.unwrap_or_default()).unwrap_or_default() * 1_000_000
 }
 
-/// Asks these servers, whose starts were set to these times.
+/// Asks the servers of these calls.
 fn measure(
     cx: &Context<'_>,
     calls: &[&ProbeCall],
-    starts_ns: Vec<u64>,
-    way: Way,
+    block: &turns::Block,
 ) -> Result<Vec<Outcome>, Cancelled> {
     let all = |why: String| Ok(vec![Outcome::Failed(Failure::Probe(why)); calls.len()]);
     let asked = match calls.first().map(|call| Asked::from_params(&call.args)) {
@@ -131,58 +123,19 @@ fn measure(
         Some(Err(wrong)) => return all(format!("`{}`: {}", wrong.param, wrong.problem)),
         None => return Ok(Vec::new()),
     };
-    let Some(servers) = calls
-        .iter()
-        .map(|call| server(call))
-        .collect::<Option<Vec<Server>>>()
-    else {
+    let servers = calls.iter().map(|call| address(call));
+    let Some(servers) = servers.collect::<Option<Vec<SocketAddr>>>() else {
         return all("the server has no address".to_owned());
     };
-    let listening: Vec<SocketAddr> = servers
-        .iter()
-        .filter_map(|server| match server.address {
-            Address::Tcp(address) => Some(address).filter(|address| address.ip().is_loopback()),
-            Address::Unix(_) => None,
-        })
-        .collect();
-    let load = Load {
-        connections: asked.connections,
-        rate: asked.rate,
-        keep_alive: asked.keep_alive,
-    };
-    let expect = asked.expect.map_or(Expect::Good, Expect::Status);
-    let (cpu, slice_ns) = (way.cpu, way.slice_ns);
-    let has_turns = calls.len() > 1;
-    let block = turns::Block {
-        rows: way.rows,
-        baseline: way.baseline,
-        slice_ns,
-        target_ns: way.target_ns,
-        starts_ns,
-        ready_ns: asked.ready_ns,
-        warm_up_ns: (way.target_ns / WARM_UP_PART).max(LEAST_WARM_UP_NS),
-    };
-    let mut client = Client::new(cx.clock, cx.cancel, servers, asked.mix, load, expect);
-    // Proxies on the way; the servers are bound as they start.
     let begun_ns = cx.clock.now_ns();
-    let measured = std::thread::scope(|scope| {
-        let on_its_own = std::thread::Builder::new().spawn_scoped(scope, || {
-            let _stay = cpu.and_then(processor::Stay::on);
-            let _others = cpu.map(|cpu| Bound::to(cpu, &listening));
-            turns::measure(&mut client, &block)
-        });
-        on_its_own.map(std::thread::ScopedJoinHandle::join)
-    });
+    let outcomes = turns::ask(cx, &servers, asked, block);
+    let outcomes = outcomes.map_err(|turns::Cancelled| Cancelled)?;
     let elapsed_ns = cx.clock.now_ns().saturating_sub(begun_ns);
-    let outcomes = match measured {
-        Ok(Ok(outcomes)) => outcomes.map_err(|turns::Cancelled| Cancelled)?,
-        Ok(Err(_)) => return all("the client failed".to_owned()),
-        Err(error) => return all(format!("no thread for the client: {error}")),
-    };
+    let has_turns = calls.len() > 1;
     let sliced = has_turns.then_some(Sliced {
-        slice_ns,
+        slice_ns: block.slice_ns,
         by_page: false,
-        cpu,
+        cpu: block.cpu,
     });
     let outcome = |one: Result<Measured, String>| match one {
         Ok(measured) if measured.typical_ns.is_empty() => Outcome::Failed(ended_with_another()),
@@ -193,17 +146,10 @@ fn measure(
 }
 
 /// The server to which a call goes.
-fn server(call: &ProbeCall) -> Option<Server> {
+fn address(call: &ProbeCall) -> Option<SocketAddr> {
     let address: IpAddr = call.args.text("address")?.parse().ok()?;
-    let port = call
-        .args
-        .int("port")
-        .and_then(|port| u16::try_from(port).ok())?;
-    Some(Server {
-        label: "the server".to_owned(),
-        address: Address::Tcp((address, port).into()),
-        host: None,
-    })
+    let port = u16::try_from(call.args.int("port")?).ok()?;
+    Some((address, port).into())
 }
 
 /// What one server answered, as a trial's raw output.

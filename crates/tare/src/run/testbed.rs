@@ -18,12 +18,12 @@ use tare_model::{ArmId, ArmSpec, Facts, Params, Reason, whole_count};
 use super::RunError;
 use super::exchange::Cancelled;
 use super::extra::Extra;
+use super::resident::ResidentServer;
 use crate::cx::{AgentBinary, CONTROL_LIMIT, Context, Event};
 use crate::env::question::{self, NoAnswer};
 use crate::env::{
     Availability, Channel, Charged, Driver, EnvError, Environment, Instance, StartMode, Wanted,
 };
-use crate::serving::Server;
 use crate::store::PEER;
 
 /// How much longer an agent may take for each tool that it is asked about: it gives a tool five seconds to tell
@@ -89,7 +89,7 @@ pub(super) struct Arm {
     /// Those beside it for workloads of which each has an environment of its own.
     pub(super) extra: Extra,
     /// The user's server in the resident instance, once it is asked.
-    pub(super) server: Option<Server>,
+    pub(super) server: Option<ResidentServer>,
     /// An instance for one trial only.
     pub(super) passing: Option<Box<dyn Instance>>,
     /// Why it is out, once it is.

@@ -14,6 +14,7 @@ use tare_model::{CommandCall, Facts, Outcome, Recipe, Trial};
 
 use super::alternate::{NotShared, Part};
 use super::charges;
+use super::served::is_in_turn;
 use super::services;
 use super::session::{Break, Session};
 use super::suspended::Awake;
@@ -88,6 +89,9 @@ impl Session<'_> {
         // Where its program is another one it is refused, as a trial.
         let is_there = |arm: &Arm| self.missing_tool(&arm.spec.id, workload).is_none();
         let recipe = &self.recipes[workload];
+        if is_in_turn(recipe) {
+            return !self.dispatcher.is_cold && spec.instances == 1 && usable().count() > 1;
+        }
         // Of two ends one serves, and cannot be stopped on its way.
         if name == COMMAND_PROBE {
             let call = self.command(workload);
@@ -163,8 +167,13 @@ impl Session<'_> {
                     })
                 })
                 .collect();
+            let recipe = &self.recipes[workload];
+            if is_in_turn(recipe) {
+                measured = self.dispatcher.served_in_turn(recipe, parts, &cycle)?;
+                break;
+            }
             let (came, strangers) = self.dispatcher.alternate(
-                &self.recipes[workload],
+                recipe,
                 first.cell.path,
                 parts,
                 self.testbed.peer.as_mut(),

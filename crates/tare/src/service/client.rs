@@ -6,18 +6,18 @@
 //! Limit: connecting blocks, so that a full accept queue delays the other connections of the same server as well.
 
 use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use tare_model::whole_part;
 
-use super::http::{AnswerReader, Answered, Request};
-pub use super::load::{Address, Answer, Expect, How, Limits, Load, Server, Slice, Trouble};
-use super::load::{LOOK, Stream};
-use super::mix::Mix;
+use super::asked::Asked;
+use super::http::{AnswerReader, Answered, Request, Unreadable};
+use super::slice::LOOK;
+pub use super::slice::{Answer, How, Limits, Slice, Trouble};
 use crate::cx::{Cancel, Clock};
 
 /// The end of a wait for the next time of sending is spun through: timers fire late.
@@ -28,7 +28,7 @@ const EVENTS: usize = 64;
 /// A connection, and the request on it.
 #[derive(Debug, Default)]
 struct Line {
-    stream: Option<Stream>,
+    stream: Option<TcpStream>,
     /// Whether the connection has answered before.
     is_used: bool,
     reader: Option<AnswerReader>,
@@ -43,7 +43,7 @@ struct Line {
 }
 
 struct Peer {
-    server: Server,
+    address: SocketAddr,
     /// As they are sent.
     requests: Vec<Vec<u8>>,
     lines: Vec<Line>,
@@ -57,10 +57,8 @@ struct Peer {
 pub struct Client<'c> {
     clock: &'c dyn Clock,
     cancel: &'c Cancel,
-    mix: Mix,
-    load: Load,
+    asked: Asked,
     limits: Limits,
-    expect: Expect,
     peers: Vec<Peer>,
     buffer: Vec<u8>,
 }
@@ -70,40 +68,29 @@ impl<'c> Client<'c> {
     pub fn new(
         clock: &'c dyn Clock,
         cancel: &'c Cancel,
-        servers: Vec<Server>,
-        mix: Mix,
-        load: Load,
-        expect: Expect,
+        servers: &[SocketAddr],
+        asked: Asked,
     ) -> Self {
-        let peer = |server: Server| {
-            let host = server
-                .host
-                .clone()
-                .unwrap_or_else(|| match &server.address {
-                    Address::Tcp(address) => address.to_string(),
-                    Address::Unix(_) => "localhost".to_owned(),
-                });
-            let requests = mix.requests().iter();
+        let peer = |address: &SocketAddr| {
+            let host = asked.host.clone().unwrap_or_else(|| address.to_string());
+            let requests = asked.requests.iter();
+            let lines = 0..asked.connections.max(1);
             Peer {
+                address: *address,
                 requests: requests
-                    .map(|request| request.to_bytes(&host, load.keep_alive))
+                    .map(|request| request.to_bytes(&host, asked.keep_alive))
                     .collect(),
-                lines: (0..load.connections.max(1))
-                    .map(|_| Line::default())
-                    .collect(),
+                lines: lines.map(|_| Line::default()).collect(),
                 watch: None,
                 next: 0,
-                server,
             }
         };
         Self {
-            peers: servers.into_iter().map(peer).collect(),
+            peers: servers.iter().map(peer).collect(),
             clock,
             cancel,
-            mix,
-            load,
+            asked,
             limits: Limits::default(),
-            expect,
             buffer: vec![0; BUFFER_BYTES],
         }
     }
@@ -154,7 +141,7 @@ impl<'c> Client<'c> {
     }
 
     fn is_alone(&self) -> bool {
-        self.load.connections <= 1 && self.load.rate.is_none()
+        self.asked.connections <= 1 && self.asked.rate.is_none()
     }
 
     fn one_by_one(&mut self, server: usize, how: How) -> Result<Slice, Trouble> {
@@ -187,7 +174,7 @@ impl<'c> Client<'c> {
         }
         let n_lines = self.peers[server].lines.len();
         let mut idle: Vec<usize> = (0..n_lines).rev().collect();
-        let rate = self.load.rate;
+        let rate = self.asked.rate;
         let begun_ns = self.clock.now_ns();
         let due_ns = |n: u64| begun_ns + rate.map_or(0, |rate| whole_part(n as f64 / rate * 1e9));
         let is_over = |n: u64, now_ns: u64| match how {
@@ -264,7 +251,7 @@ impl<'c> Client<'c> {
         line.request = peer.next;
         peer.next = (peer.next + 1) % peer.requests.len();
         (line.from_ns, line.sent_ns, line.n_sent) = (from_ns, self.clock.now_ns(), 0);
-        let is_head = self.mix.requests()[line.request].method == "HEAD";
+        let is_head = self.asked.requests[line.request].method == "HEAD";
         line.reader = Some(AnswerReader::new(is_head, slice.answers.is_empty()));
         self.send(server, at, slice)
     }
@@ -279,12 +266,9 @@ impl<'c> Client<'c> {
                 Some(stream) => stream,
                 none => {
                     line.is_used = false;
-                    let opened =
-                        Stream::open(&peer.server.address, self.limits.time_ns, is_blocking);
-                    let stream = none.insert(opened.map_err(|error| Trouble::Connect {
-                        label: peer.server.label.clone(),
-                        address: peer.server.address.to_string(),
-                        error,
+                    let opened = open(peer.address, self.limits.time_ns, is_blocking);
+                    let stream = none.insert(opened.map_err(|error| {
+                        Trouble::Failed(format!("no connection to {}: {error}", peer.address))
                     })?);
                     if let (false, Some(watch)) = (is_blocking, &peer.watch) {
                         let data = epoll::EventData::new_u64(at as u64);
@@ -324,15 +308,14 @@ impl<'c> Client<'c> {
         let line = &mut peer.lines[at];
         let is_untouched = line.reader.as_ref().is_some_and(AnswerReader::is_untouched);
         line.stream = None;
-        if line.is_used && is_untouched && self.mix.requests()[line.request].is_safe() {
+        if line.is_used && is_untouched && self.asked.requests[line.request].is_safe() {
             line.n_sent = 0;
             slice.reopened += 1;
             return Ok(());
         }
-        Err(Trouble::Closed {
-            label: peer.server.label.clone(),
-            why: why.to_owned(),
-        })
+        Err(Trouble::Failed(format!(
+            "the connection was closed without an answer: {why}"
+        )))
     }
 
     /// Reads what has arrived; whether the answer is complete.
@@ -342,10 +325,7 @@ impl<'c> Client<'c> {
         let (Some(stream), Some(reader)) = (&mut line.stream, &mut line.reader) else {
             return Ok(false);
         };
-        let unreadable = |why| Trouble::Unreadable {
-            label: peer.server.label.clone(),
-            why,
-        };
+        let unreadable = |why: Unreadable| Trouble::Failed(why.to_string());
         let has_ended = match stream.read(&mut self.buffer) {
             Ok(0) if reader.is_untouched() => {
                 self.close(server, at, "it ended before the first byte", slice)?;
@@ -373,7 +353,7 @@ impl<'c> Client<'c> {
         let Some(answered) = line.reader.take().map(AnswerReader::finish) else {
             return Ok(false);
         };
-        if !(answered.keeps && self.load.keep_alive) {
+        if !(answered.keeps && self.asked.keep_alive) {
             line.stream = None;
         }
         line.is_used = true;
@@ -383,11 +363,11 @@ impl<'c> Client<'c> {
             status: answered.status,
             bytes: answered.bytes,
             digest: answered.digest,
-            is_counted: self.load.rate.is_some() || line.n_answers > 1,
+            is_counted: self.asked.rate.is_some() || line.n_answers > 1,
         });
-        if !self.expect.holds(answered.status) && slice.unexpected.is_none() {
-            let path = &self.mix.requests()[line.request].path;
-            slice.unexpected = Some(unexpected(&peer.server.label, path, &answered));
+        if !self.asked.is_expected(answered.status) && slice.unexpected.is_none() {
+            let path = &self.asked.requests[line.request].path;
+            slice.unexpected = Some(unexpected(path, &answered));
         }
         Ok(true)
     }
@@ -404,24 +384,24 @@ impl<'c> Client<'c> {
                 continue;
             };
             if reader.body_bytes() > self.limits.body_bytes {
-                return Err(Trouble::TooLong {
-                    label: peer.server.label.clone(),
-                    limit: self.limits.body_bytes,
-                });
+                return Err(Trouble::Failed(format!(
+                    "the answer is longer than {} bytes",
+                    self.limits.body_bytes
+                )));
             }
             if now_ns.saturating_sub(line.sent_ns) > self.limits.time_ns {
-                return Err(Trouble::TimedOut {
-                    label: peer.server.label.clone(),
-                    seconds: self.limits.time_ns as f64 / 1e9,
-                    bytes: reader.body_bytes(),
-                });
+                return Err(Trouble::Failed(format!(
+                    "no complete answer within {} s, {} bytes of its body so far",
+                    self.limits.time_ns as f64 / 1e9,
+                    reader.body_bytes()
+                )));
             }
         }
         Ok(())
     }
 }
 
-fn unexpected(label: &str, path: &str, answered: &Answered) -> String {
+fn unexpected(path: &str, answered: &Answered) -> String {
     let path = path.escape_debug();
     if let Some(location) = answered
         .location
@@ -429,16 +409,29 @@ fn unexpected(label: &str, path: &str, answered: &Answered) -> String {
         .filter(|_| answered.status / 100 == 3)
     {
         return format!(
-            "{label}: {path} is redirected to `{location}` (status {}); hint: ask for that address, or expect {}",
+            "{path} is redirected to `{location}` (status {}); hint: ask for that address, or expect {}",
             answered.status, answered.status
         );
     }
     let begins = String::from_utf8_lossy(&answered.excerpt);
     let begins = begins.trim().escape_debug();
     format!(
-        "{label}: {path} is answered with status {}: `{begins}`",
+        "{path} is answered with status {}: `{begins}`",
         answered.status
     )
+}
+
+/// Opens a connection that blocks for a moment at a time, or never.
+fn open(address: SocketAddr, limit_ns: u64, is_blocking: bool) -> io::Result<TcpStream> {
+    let limit = Duration::from_nanos(limit_ns.max(1));
+    let stream = TcpStream::connect_timeout(&address, limit)?;
+    stream.set_nodelay(true)?;
+    if is_blocking {
+        stream.set_read_timeout(Some(LOOK))?;
+    } else {
+        stream.set_nonblocking(true)?;
+    }
+    Ok(stream)
 }
 
 /// What a request costs the client itself, nanoseconds: writing, reading and parsing over a socket on which the answer
@@ -450,21 +443,11 @@ pub fn own_cost_ns(clock: &dyn Clock) -> io::Result<u64> {
     const TIMES: usize = 200;
     let (near, mut far) = UnixStream::pair()?;
     let cancel = Cancel::new();
-    let server = Server {
-        label: "itself".to_owned(),
-        address: Address::Unix(PathBuf::new()),
-        host: None,
-    };
-    let mix = Mix::one(Request::get("/")).map_err(io::Error::other)?;
-    let mut client = Client::new(
-        clock,
-        &cancel,
-        vec![server],
-        mix,
-        Load::default(),
-        Expect::Good,
-    );
-    client.peers[0].lines[0].stream = Some(Stream::Unix(near));
+    let asked = Asked::of(Request::get("/")).map_err(io::Error::other)?;
+    let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+    let mut client = Client::new(clock, &cancel, &[nowhere], asked);
+    // Only read from and written to, which is the same for both kinds.
+    client.peers[0].lines[0].stream = Some(TcpStream::from(OwnedFd::from(near)));
     let answer = [
         b"HTTP/1.1 200 OK\r\nServer: none\r\nContent-Type: text/plain\r\nContent-Length: 1024\r\n\r\n".as_slice(),
         &[b'x'; 1024],

@@ -5,12 +5,23 @@
 //! the others' slices have lost their partners.
 //! Limit: a server that idles goes on with its own work, in every arm's slices alike.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
+use super::asked::Asked;
 use super::client::{Client, How, Slice, Trouble};
+use crate::cx::listeners::Bound;
+use crate::cx::{Context, processor};
 
 /// Percentiles are given where so many requests took longer.
 pub const BEYOND: usize = 50;
+/// Length of a slice: longer ones are no more precise.
+pub const SLICE_NS: u64 = 3_000_000;
+/// Warm-up takes at most this part of the time of measuring, and may always take so long.
+const WARM_UP_PART: u64 = 4;
+const LEAST_WARM_UP_NS: u64 = 100_000_000;
+/// A server whose first answer took longer is not asked twice before the warm-up.
+const SLOW_NS: u64 = 100_000_000;
 /// Slices that have to agree before a server counts as warm.
 const SETTLED: usize = 5;
 /// Slices of one server have at least so many cycles.
@@ -31,8 +42,8 @@ pub struct Block {
     pub starts_ns: Vec<u64>,
     /// How long servers may take from there until they answer as expected.
     pub ready_ns: u64,
-    /// The longest warm-up of each server.
-    pub warm_up_ns: u64,
+    /// The processor of the client and of proxies on the way, if it is to be one.
+    pub cpu: Option<u32>,
 }
 
 /// The first answer of a server.
@@ -109,11 +120,44 @@ impl Measured {
 /// What came of each server: measured, or why not.
 pub type Outcomes = Vec<Result<Measured, String>>;
 
+/// Asks these servers from a thread of its own, which is bound where the block wants it.
+///
+/// # Errors
+/// Ctrl-C.
+pub fn ask(
+    cx: &Context<'_>,
+    servers: &[SocketAddr],
+    asked: Asked,
+    block: &Block,
+) -> Result<Outcomes, Cancelled> {
+    let mut client = Client::new(cx.clock, cx.cancel, servers, asked);
+    // Proxies on the way; the servers themselves are bound as they start.
+    let listening: Vec<SocketAddr> = servers
+        .iter()
+        .copied()
+        .filter(|address| address.ip().is_loopback())
+        .collect();
+    let joined = std::thread::scope(|scope| {
+        let on_its_own = std::thread::Builder::new().spawn_scoped(scope, || {
+            let _stay = block.cpu.and_then(processor::Stay::on);
+            let _others = block.cpu.map(|cpu| Bound::to(cpu, &listening));
+            measure(&mut client, block)
+        });
+        on_its_own.map(std::thread::ScopedJoinHandle::join)
+    });
+    let all = |why: String| Ok(vec![Err(why); servers.len()]);
+    match joined {
+        Ok(Ok(outcomes)) => outcomes,
+        Ok(Err(_)) => all("the client failed".to_owned()),
+        Err(error) => all(format!("no thread for the client: {error}")),
+    }
+}
+
 /// Measures one block.
 ///
 /// # Errors
 /// Ctrl-C.
-pub fn measure(client: &mut Client<'_>, block: &Block) -> Result<Outcomes, Cancelled> {
+fn measure(client: &mut Client<'_>, block: &Block) -> Result<Outcomes, Cancelled> {
     let count = client.servers();
     let mut all: Outcomes = (0..count).map(|_| Ok(Measured::default())).collect();
     for (place, one) in all.iter_mut().enumerate() {
@@ -131,7 +175,10 @@ pub fn measure(client: &mut Client<'_>, block: &Block) -> Result<Outcomes, Cance
     let target_ns = block.target_ns.saturating_mul(n_active);
     for cycle in 0.. {
         let is_whole = cycle % rows == 0 && cycle >= LEAST_CYCLES.min(rows);
-        if is_whole && client.clock().now_ns().saturating_sub(begun_ns) >= target_ns {
+        let elapsed_ns = client.clock().now_ns().saturating_sub(begun_ns);
+        // Requests that take so long need no balance of the orders.
+        let is_slow = cycle > 0 && elapsed_ns / (cycle as u64 * n_active.max(1)) > SLOW_NS;
+        if elapsed_ns >= target_ns && (is_whole || is_slow) {
             break;
         }
         for place in &block.rows[cycle % rows] {
@@ -206,6 +253,13 @@ fn ready(
                 };
                 let Some(before) = last.replace(first) else {
                     measured.ready_ns = now_ns.saturating_sub(begun_ns);
+                    if answer.latency_ns > SLOW_NS {
+                        measured.first = First {
+                            digest: None,
+                            ..first
+                        };
+                        return Ok(Ok(measured));
+                    }
                     continue;
                 };
                 measured.first = First {
@@ -259,8 +313,9 @@ fn warm_up(
 ) -> Result<Option<usize>, Cancelled> {
     let mut courses: Vec<Vec<f64>> = vec![Vec::new(); all.len()];
     let begun_ns = client.clock().now_ns();
-    let limit_ns = block.warm_up_ns.saturating_mul(all.len() as u64);
-    let slice_ns = block.slice_ns.min(block.warm_up_ns / (2 * SETTLED as u64));
+    let warm_up_ns = (block.target_ns / WARM_UP_PART).max(LEAST_WARM_UP_NS);
+    let limit_ns = warm_up_ns.saturating_mul(all.len() as u64);
+    let slice_ns = block.slice_ns.min(warm_up_ns / (2 * SETTLED as u64));
     loop {
         for (place, one) in all.iter_mut().enumerate() {
             let Ok(measured) = one else {

@@ -8,11 +8,12 @@ use super::Trouble;
 use super::trouble::{absent, how, said};
 use crate::cx::Context;
 use crate::env::Instance;
-use crate::serving::{Client, NoAnswer, Server};
+use crate::run::resident::{NoAnswer, ResidentServer};
+use crate::service::user::UserClient;
 
 /// A server in an instance, once it was started.
 #[derive(Debug, Default)]
-pub(super) struct AtServer(Option<Server>);
+pub(super) struct AtServer(Option<ResidentServer>);
 
 impl AtServer {
     /// One run of the client against the server, which is started before the first.
@@ -27,11 +28,11 @@ impl AtServer {
             place: place.to_owned(),
             why,
         };
-        let client = Client::of(call).map_err(agent)?.unwrap_or_default();
+        let client = UserClient::of(call).map_err(agent)?.unwrap_or_default();
         let asked = (call, &client);
         let answered = match self.0.take() {
             Some(server) => Ok(server),
-            None => Server::start(cx, instance, asked, 0),
+            None => ResidentServer::start(cx, instance, asked, 0),
         }
         .and_then(|server| {
             let outcome = server.ask(cx, instance.channel(), asked, limit);
@@ -59,7 +60,7 @@ pub(super) fn check(
 }
 
 /// Why a server was not asked, for the user.
-fn unanswered(place: &str, client: &Client, why: NoAnswer) -> Trouble {
+fn unanswered(place: &str, client: &UserClient, why: NoAnswer) -> Trouble {
     let place = place.to_owned();
     let no_server = |place: String, why: String| Trouble::NoServer {
         place,

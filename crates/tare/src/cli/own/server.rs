@@ -8,7 +8,7 @@ use tare_model::counter;
 use super::super::{Exit, Failed, output};
 use crate::env::own::{Difference, Own};
 use crate::report::command_line;
-use crate::serving::Client;
+use crate::service::user::UserClient;
 use crate::why::First;
 use crate::why::own::Asks;
 
@@ -26,7 +26,7 @@ const BUSY: f64 = 0.05;
 ///
 /// # Errors
 /// They cannot.
-pub(super) fn adapted(own: &mut Own, client: &Client) -> Result<Client, Failed> {
+pub(super) fn adapted(own: &mut Own, client: &UserClient) -> Result<UserClient, Failed> {
     if own.bare.text("network") == Some("host") {
         return Err(Failed::new(
             Exit::Usage,
@@ -50,18 +50,23 @@ pub(super) fn adapted(own: &mut Own, client: &Client) -> Result<Client, Failed> 
     }
     let mut client = client.clone();
     client.port = port;
-    let by = match &mut client.http {
+    let mut ids = own.differences.iter().map(|it| it.id.as_str());
+    if client.http.is_some() && ids.any(|id| QUOTAS.contains(&id)) {
+        client.trial_ns = client.trial_ns.max(OVER_PERIODS_NS);
+        client.by_mean = true;
+    }
+    let by = match &client.http {
         Some(http) => {
-            let mut ids = own.differences.iter().map(|it| it.id.as_str());
-            if ids.any(|id| QUOTAS.contains(&id)) {
-                http.trial_ns = http.trial_ns.max(OVER_PERIODS_NS);
-                http.by_mean = true;
-            }
+            let first = http.requests.first();
+            let first = first.map(|it| format!("{} {}", it.method, it.path));
+            let how = match client.in_turn() {
+                Some(_) => "a slice of milliseconds of each server in turn",
+                None => "whole trials",
+            };
             format!(
-                "`{} {}`: {}",
-                output::printable(&http.method),
-                output::printable(&http.path),
-                http.load()
+                "`{}`: {}, {how}",
+                output::printable(&first.unwrap_or_default()),
+                http.load(),
             )
         }
         None => format!(
@@ -123,11 +128,11 @@ mod tests {
         }
     }
 
-    fn at(port: u16) -> Client {
-        Client {
+    fn at(port: u16) -> UserClient {
+        UserClient {
             argv: vec!["ab".to_owned()],
             port,
-            ..Client::default()
+            ..UserClient::default()
         }
     }
 

@@ -1,7 +1,7 @@
 //! Requests over real sockets to small servers on the loopback.
 
 use std::io::{BufRead as _, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -14,14 +14,14 @@ const GOOD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 /// that is false.
 pub(in crate::service) fn serve(
     answer: impl Fn(&mut TcpStream, u32) -> bool + Send + Sync + 'static,
-) -> Server {
+) -> SocketAddr {
     serve_at("127.0.0.1:0", answer)
 }
 
 fn serve_at(
     at: &str,
     answer: impl Fn(&mut TcpStream, u32) -> bool + Send + Sync + 'static,
-) -> Server {
+) -> SocketAddr {
     let listener = TcpListener::bind(at).unwrap();
     let address = listener.local_addr().unwrap();
     let answer = Arc::new(answer);
@@ -44,14 +44,21 @@ fn serve_at(
             });
         }
     });
-    Server {
-        label: "server".to_owned(),
-        address: Address::Tcp(address),
-        host: None,
+    address
+}
+
+fn load() -> Asked {
+    Asked::of(Request::get("/page")).unwrap()
+}
+
+fn over(connections: u32) -> Asked {
+    Asked {
+        connections,
+        ..load()
     }
 }
 
-fn asked(server: Server, load: Load, how: How) -> Result<Slice, Trouble> {
+fn asked(server: SocketAddr, load: Asked, how: How) -> Result<Slice, Trouble> {
     let limits = Limits {
         time_ns: 400_000_000,
         body_bytes: 1 << 20,
@@ -59,24 +66,28 @@ fn asked(server: Server, load: Load, how: How) -> Result<Slice, Trouble> {
     asked_within(server, load, how, limits)
 }
 
-fn asked_within(server: Server, load: Load, how: How, limits: Limits) -> Result<Slice, Trouble> {
+fn asked_within(
+    server: SocketAddr,
+    load: Asked,
+    how: How,
+    limits: Limits,
+) -> Result<Slice, Trouble> {
     let (clock, cancel) = (SystemClock::default(), Cancel::new());
-    let mix = Mix::one(Request::get("/page")).unwrap();
-    let client = Client::new(&clock, &cancel, vec![server], mix, load, Expect::Good);
+    let client = Client::new(&clock, &cancel, &[server], load);
     client.with_limits(limits).slice(0, how)
 }
 
-fn patient(server: Server, load: Load, how: How) -> Slice {
+fn patient(server: SocketAddr, load: Asked, how: How) -> Slice {
     asked_within(server, load, how, Limits::default()).unwrap()
 }
 
-fn good() -> Server {
+fn good() -> SocketAddr {
     serve(|stream, _| stream.write_all(GOOD).is_ok())
 }
 
 #[test]
 fn slice_ends_after_its_count_or_time() {
-    let slice = patient(good(), Load::default(), How::Count(20));
+    let slice = patient(good(), load(), How::Count(20));
     assert_eq!(slice.answers.len(), 20);
     assert_eq!(slice.latencies().count(), 19);
     assert!(
@@ -87,53 +98,24 @@ fn slice_ends_after_its_count_or_time() {
     );
     assert!(slice.answers[0].digest.is_some() && slice.answers[1].digest.is_none());
     assert_eq!((slice.reopened, &slice.unexpected), (0, &None));
-    let slice = patient(good(), Load::default(), How::For(1));
+    let slice = patient(good(), load(), How::For(1));
     assert_eq!(slice.answers.len(), 1);
 }
 
 #[test]
 fn several_connections_share_the_requests() {
-    let load = Load {
-        connections: 8,
-        ..Load::default()
-    };
-    let slice = patient(good(), load, How::Count(100));
+    let slice = patient(good(), over(8), How::Count(100));
     assert_eq!(slice.answers.len(), 100);
     assert!(slice.latencies().count() >= 92);
     assert!(slice.counted_ns > 0);
 }
 
 #[test]
-fn ipv6_and_unix_sockets_are_reached() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("socket");
-    let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
-    std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        let mut asked = [0; 1000];
-        while stream.read(&mut asked).is_ok_and(|n| n > 0) {
-            stream.write_all(GOOD).unwrap();
-        }
-    });
-    let server = Server {
-        address: Address::Unix(path),
-        ..good()
-    };
-    assert_eq!(
-        patient(server, Load::default(), How::Count(3))
-            .answers
-            .len(),
-        3
-    );
+fn ipv6_is_reached() {
     // Not every machine has it.
     if TcpListener::bind("[::1]:0").is_ok() {
         let server = serve_at("[::1]:0", |stream, _| stream.write_all(GOOD).is_ok());
-        assert_eq!(
-            patient(server, Load::default(), How::Count(3))
-                .answers
-                .len(),
-            3
-        );
+        assert_eq!(patient(server, load(), How::Count(3)).answers.len(), 3);
     }
 }
 
@@ -145,22 +127,19 @@ fn closed_connections_are_opened_again_and_counted() {
         let _ = stream.write_all(closing);
         false
     });
-    let slice = patient(noticed, Load::default(), How::Count(5));
+    let slice = patient(noticed, load(), How::Count(5));
     assert_eq!((slice.answers.len(), slice.reopened), (5, 0));
     for connections in [1, 2] {
-        let load = Load {
-            connections,
-            ..Load::default()
-        };
+        let load = over(connections);
         let dropping = serve(|stream, number| number < 2 && stream.write_all(GOOD).is_ok());
-        let slice = patient(dropping, load, How::Count(12));
+        let slice = patient(dropping, load.clone(), How::Count(12));
         assert_eq!(slice.answers.len(), 12);
         assert!(
             connections == 2 || slice.reopened == 5,
             "{}",
             slice.reopened
         );
-        let load = Load {
+        let load = Asked {
             keep_alive: false,
             ..load
         };
@@ -175,16 +154,14 @@ fn unexpected_answers_are_named() {
         let answer = b"HTTP/1.1 500 No\r\nContent-Length: 13\r\n\r\nno \x1b database";
         stream.write_all(answer).is_ok()
     });
-    let slice = patient(failing, Load::default(), How::Count(2));
+    let slice = patient(failing, load(), How::Count(2));
     let said = slice.unexpected.unwrap();
     assert!(said.contains("status 500: `no \\u{1b} database`"), "{said}");
     let moved = serve(|stream, _| {
         let answer = b"HTTP/1.1 302 Moved\r\nLocation: https://name/\r\nContent-Length: 0\r\n\r\n";
         stream.write_all(answer).is_ok()
     });
-    let said = patient(moved, Load::default(), How::Count(1))
-        .unexpected
-        .unwrap();
+    let said = patient(moved, load(), How::Count(1)).unexpected.unwrap();
     assert!(
         said.contains("redirected to `https://name/`") && said.contains("hint:"),
         "{said}"
@@ -207,24 +184,21 @@ fn bad_servers_give_an_error_with_a_reason() {
         false
     });
     let tls = serve(|stream, _| stream.write_all(b"\x15\x03\x01\x00\x02\x02\x46").is_ok());
-    let nothing = Server {
-        address: Address::Unix("/nowhere/socket".into()),
-        ..good()
-    };
+    // Closed again at once.
+    let nothing = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     for (server, said) in [
         (endless, "longer than 1048576 bytes"),
         (silent, "no complete answer within 0.4 s, 0 bytes"),
         (serve(|_, _| false), "closed without an answer"),
         (cut, "after 5 bytes of its body"),
         (tls, "speaks TLS"),
-        (nothing, "no connection to /nowhere/socket"),
+        (nothing, "no connection to 127.0.0.1:"),
     ] {
         for connections in [1, 2] {
-            let load = Load {
-                connections,
-                ..Load::default()
-            };
-            let error = asked(server.clone(), load, How::Count(2)).unwrap_err();
+            let error = asked(server, over(connections), How::Count(2)).unwrap_err();
             assert!(error.to_string().contains(said), "{said}: {error}");
         }
     }
@@ -239,26 +213,20 @@ fn large_answer_is_counted_and_not_kept() {
         let part = vec![7; 1 << 20];
         (0..MIB).all(|_| stream.write_all(&part).is_ok())
     });
-    let slice = patient(large, Load::default(), How::Count(2));
+    let slice = patient(large, load(), How::Count(2));
     assert!(slice.answers.iter().all(|answer| answer.bytes == MIB << 20));
 }
 
 #[test]
 fn interrupt_ends_a_slice() {
     let (clock, cancel) = (SystemClock::default(), Cancel::new());
-    let mix = Mix::one(Request::get("/")).unwrap();
     let silent = serve(|_, _| {
         std::thread::sleep(Duration::from_secs(60));
         false
     });
     for connections in [1, 4] {
-        let load = Load {
-            connections,
-            ..Load::default()
-        };
         cancel.request();
-        let servers = vec![silent.clone()];
-        let mut client = Client::new(&clock, &cancel, servers, mix.clone(), load, Expect::Good);
+        let mut client = Client::new(&clock, &cancel, &[silent], over(connections));
         assert!(matches!(
             client.slice(0, How::Count(1)),
             Err(Trouble::Cancelled)
@@ -278,11 +246,8 @@ fn stalls_show_in_an_open_loop_only() {
         stream.write_all(GOOD).is_ok()
     });
     let p85_ms = |rate| {
-        let load = Load {
-            rate,
-            ..Load::default()
-        };
-        let slice = patient(stalling.clone(), load, How::For(900_000_000));
+        let load = Asked { rate, ..load() };
+        let slice = patient(stalling, load, How::For(900_000_000));
         let mut latencies: Vec<u64> = slice.latencies().collect();
         latencies.sort_unstable();
         latencies[latencies.len() * 85 / 100] as f64 / 1e6

@@ -7,11 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::*;
 use crate::cx::{Cancel, Clock as _, SystemClock};
 use crate::service::client::tests::serve;
-use crate::service::client::{Expect, Load, Server};
 use crate::service::http::Request;
-use crate::service::mix::Mix;
 
-fn answering(body: &'static str) -> Server {
+fn answering(body: &'static str) -> SocketAddr {
     serve(move |stream, _| {
         let length = body.len();
         let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}");
@@ -19,9 +17,9 @@ fn answering(body: &'static str) -> Server {
     })
 }
 
-fn measured(servers: Vec<Server>, target_ns: u64) -> Outcomes {
+fn measured(servers: &[SocketAddr], target_ns: u64) -> Outcomes {
     let (clock, cancel) = (SystemClock::default(), Cancel::new());
-    let mix = Mix::one(Request::get("/")).unwrap();
+    let asked = Asked::of(Request::get("/")).unwrap();
     let block = Block {
         starts_ns: vec![clock.now_ns(); servers.len()],
         rows: vec![vec![0, 1, 2], vec![2, 1, 0], vec![1, 0, 2]],
@@ -29,16 +27,16 @@ fn measured(servers: Vec<Server>, target_ns: u64) -> Outcomes {
         slice_ns: 1_000_000,
         target_ns,
         ready_ns: 50_000_000,
-        warm_up_ns: 20_000_000,
+        cpu: None,
     };
-    let mut client = Client::new(&clock, &cancel, servers, mix, Load::default(), Expect::Good);
+    let mut client = Client::new(&clock, &cancel, servers, asked);
     measure(&mut client, &block).unwrap()
 }
 
 #[test]
 fn slices_of_all_servers_are_pairs() {
     let outcomes = measured(
-        vec![answering("hello"), answering("hello"), answering("holla")],
+        &[answering("hello"), answering("hello"), answering("holla")],
         20_000_000,
     );
     let all: Vec<&Measured> = outcomes.iter().map(|one| one.as_ref().unwrap()).collect();
@@ -69,10 +67,7 @@ fn server_that_answers_otherwise_is_left_out() {
         let answer = b"HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\nno";
         stream.write_all(answer).is_ok()
     });
-    let outcomes = measured(
-        vec![answering("hello"), failing, answering("much longer")],
-        1,
-    );
+    let outcomes = measured(&[answering("hello"), failing, answering("much longer")], 1);
     assert!(
         outcomes[0]
             .as_ref()
@@ -98,7 +93,7 @@ fn server_that_dies_under_load_ends_the_block() {
         is_alive.is_ok() && stream.write_all(answer).is_ok()
     });
     let outcomes = measured(
-        vec![answering("hello"), dying, answering("hello")],
+        &[answering("hello"), dying, answering("hello")],
         60_000_000_000,
     );
     let said = outcomes[1].as_ref().unwrap_err();

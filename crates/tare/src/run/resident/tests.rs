@@ -3,17 +3,18 @@
 use std::time::Duration;
 
 use tare_model::outcome::Exit;
-use tare_model::{CommandCall, ProbeReport};
+use tare_model::{CommandCall, ProbeReport, Recipe};
 
 use super::*;
+use crate::service::user::asked;
 
 #[test]
 fn recipe_with_a_client_is_a_server_and_others_are_not() {
-    let client = Client {
+    let client = UserClient {
         argv: ["ab", "http://{host}:{port}/"].map(str::to_owned).to_vec(),
         port: 80,
         ready_ns: 1,
-        ..Client::default()
+        ..UserClient::default()
     };
     let mut call = CommandCall::new("nginx", ["-g", "daemon off;"]);
     let recipe = |call: &CommandCall| Recipe::Probe(call.to_probe());
@@ -21,24 +22,28 @@ fn recipe_with_a_client_is_a_server_and_others_are_not() {
     call.client = Some(client.to_text());
     assert_eq!(asked(&recipe(&call)), Some((call.clone(), client)));
     call.client = Some("{".to_owned());
-    assert!(Client::of(&call).is_err());
+    assert!(UserClient::of(&call).is_err());
     assert_eq!(asked(&Recipe::Lifecycle), None);
 }
 
 #[test]
 fn placeholders_are_filled_for_each_arm() {
     let argv = ["x", "{host}:{port}", "--port={port}"].map(str::to_owned);
-    let filled = ask::filled(&argv, "127.0.0.1:8081".parse().unwrap());
+    let filled = program::filled(&argv, "127.0.0.1:8081".parse().unwrap());
     assert_eq!(filled, ["x", "127.0.0.1:8081", "--port=8081"]);
 }
 
 #[test]
 fn server_that_ended_is_described_by_its_last_words() {
-    let ProbeReport { command, .. } = report_of(&ask::outcome(CommandReport {
-        exit: Exit::Code(3),
-        stderr: tare_model::outcome::Bytes(b"no such port\n".to_vec()),
-        ..nothing()
-    }));
+    let ProbeReport { command, .. } = report_of(&outcome(
+        CommandReport {
+            exit: Exit::Code(3),
+            stderr: tare_model::outcome::Bytes(b"no such port\n".to_vec()),
+            ..nothing()
+        },
+        None,
+        None,
+    ));
     let words = ended(&command.unwrap());
     assert_eq!(
         words,
@@ -54,18 +59,22 @@ fn client_is_read_and_one_that_never_ends_is_ended() {
         crate::cx::SystemClock::default(),
         crate::cx::Cancel::default(),
     );
-    let outside: ask::Outside<'_> = (&crate::cx::SystemExec, &clock, &cancel);
+    let outside = (
+        &crate::cx::SystemExec as &dyn crate::cx::Exec,
+        &clock as &dyn crate::cx::Clock,
+        &cancel,
+    );
     let way = "127.0.0.1:9".parse().unwrap();
     let argv = |script: &str| ["sh", "-c", script].map(str::to_owned);
     let limit = Duration::from_secs(60);
-    let report = ask::run(outside, &argv("echo {port}; exit 3"), way, limit).unwrap();
+    let report = program::run(outside, &argv("echo {port}; exit 3"), way, limit).unwrap();
     assert_eq!(report.stdout.0, b"9\n");
     assert_eq!(report.exit, Exit::Code(3));
     let short = Duration::from_millis(1);
-    let ended = ask::run(outside, &argv("sleep 1000"), way, short);
-    assert!(matches!(ended, Err(NoAnswer::TooLong(_))), "{ended:?}");
-    let missing = ask::run(outside, &["/nowhere/at-all".to_owned()], way, limit);
-    assert!(matches!(missing, Err(NoAnswer::Client(_))), "{missing:?}");
+    let ended = program::run(outside, &argv("sleep 1000"), way, short);
+    assert!(matches!(ended, Err(NoEnd::TooLong(_))), "{ended:?}");
+    let missing = program::run(outside, &["/nowhere/at-all".to_owned()], way, limit);
+    assert!(matches!(missing, Err(NoEnd::Failed(_))), "{missing:?}");
 }
 
 fn report_of(outcome: &Outcome) -> ProbeReport {
@@ -76,5 +85,5 @@ fn report_of(outcome: &Outcome) -> ProbeReport {
 }
 
 fn nothing() -> CommandReport {
-    ask::report(vec!["x".to_owned()], 1)
+    program::report(vec!["x".to_owned()], 1)
 }

@@ -1,35 +1,23 @@
-//! A server in an arm, and a client on this machine that asks it.
+//! A server of the user's in an instance, and one trial of the client that asks it.
 //!
 //! The server is the command of the call ([`CommandCall`]); its agent starts it once in an instance and it stays until
-//! the instance goes. The client is a program of this machine, one run of it a trial; what it prints and how long it
-//! takes is the trial's raw output. It is the same program for every arm, and outside of all of them.
-//! What it cannot see: what the server prints while it runs; its agent keeps that.
+//! the instance goes. What a client leaves, or how long it takes, is the trial's raw output. It is the same client for
+//! every arm, and outside of all of them.
+//! Limit: what the server prints while it runs is kept by its agent, and not read meanwhile.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use tare_model::wire::{Reply, Request};
-use tare_model::{CommandCall, CommandReport, Outcome, ProbeReport, Reason, Recipe};
+use tare_model::{CommandCall, CommandReport, Outcome, ProbeReport, Reason};
 
 use crate::cx::Context;
 use crate::env::{Channel, ChannelError, Instance};
-
-mod ask;
-#[cfg_attr(
-    not(target_os = "linux"),
-    allow(dead_code, unused_imports, reason = "only Linux asks by HTTP itself")
-)]
-mod http;
-mod ready;
-
-pub use http::Http;
-pub use ready::Ready;
-
-/// Stands in a client's arguments for the address by which the arm's server is reached.
-pub const HOST: &str = "{host}";
-/// Stands there for the port.
-pub const PORT: &str = "{port}";
+use crate::service::asked::Asked;
+use crate::service::program::{self, NoEnd};
+#[cfg(target_os = "linux")]
+use crate::service::user::{Order, ask};
+use crate::service::user::{UserClient, outcome};
 
 /// A server has no time of its own: it lives as long as its instance.
 const LIFE_NS: u64 = 7 * 24 * 3_600_000_000_000;
@@ -41,51 +29,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 const END_LIMIT: Duration = Duration::from_secs(5);
 /// How much of what a server said is repeated, bytes.
 const SAID_LIMIT: usize = 600;
-
-/// A client of a server.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Client {
-    /// The program and its arguments; [`HOST`] and [`PORT`] are replaced.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub argv: Vec<String>,
-    /// The requests that Tare itself sends, instead of a program.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub http: Option<Http>,
-    /// The port on which the server listens inside.
-    pub port: u16,
-    /// When it is ready.
-    pub ready: Ready,
-    /// How long it may take until then, nanoseconds.
-    pub ready_ns: u64,
-}
-
-impl Client {
-    /// The client of a call, if its command is a server.
-    ///
-    /// # Errors
-    /// What is not understood.
-    pub fn of(call: &CommandCall) -> Result<Option<Self>, String> {
-        let text = call.client.as_deref();
-        text.map(serde_json::from_str)
-            .transpose()
-            .map_err(|error| format!("`client`: {error}"))
-    }
-
-    /// As a call holds it.
-    pub fn to_text(&self) -> String {
-        serde_json::to_string(self).expect("texts and numbers are always JSON")
-    }
-}
-
-/// The server and its client, where a recipe is one.
-pub fn asked(recipe: &Recipe) -> Option<(CommandCall, Client)> {
-    let Recipe::Probe(probe) = recipe else {
-        return None;
-    };
-    let call = CommandCall::from_args(&probe.args).ok()?;
-    let client = Client::of(&call).ok()??;
-    Some((call, client))
-}
 
 /// Why a server does not serve, or its client got no answer.
 #[derive(Debug)]
@@ -104,16 +47,26 @@ pub enum NoAnswer {
     Client(String),
 }
 
+impl From<NoEnd> for NoAnswer {
+    fn from(end: NoEnd) -> Self {
+        match end {
+            NoEnd::Cancelled => Self::Cancelled,
+            NoEnd::TooLong(limit) => Self::TooLong(limit),
+            NoEnd::Failed(why) => Self::Client(why),
+        }
+    }
+}
+
 /// A server that runs in an instance.
 #[derive(Debug)]
-pub struct Server {
+pub struct ResidentServer {
     /// The trial under which its agent knows it.
     number: u64,
     /// Where the client reaches it.
     pub way: SocketAddr,
 }
 
-impl Server {
+impl ResidentServer {
     /// Starts the server of a call and waits until it is ready.
     ///
     /// # Errors
@@ -121,7 +74,7 @@ impl Server {
     pub fn start(
         cx: &Context<'_>,
         instance: &mut dyn Instance,
-        (call, client): (&CommandCall, &Client),
+        (call, client): (&CommandCall, &UserClient),
         number: u64,
     ) -> Result<Self, NoAnswer> {
         let way = instance
@@ -235,21 +188,55 @@ impl Server {
         &self,
         cx: &Context<'_>,
         channel: &mut dyn Channel,
-        (call, client): (&CommandCall, &Client),
+        (call, client): (&CommandCall, &UserClient),
         limit: Duration,
     ) -> Result<Outcome, NoAnswer> {
-        let outside = (cx.exec, cx.clock, cx.cancel);
         let asked = match &client.http {
-            Some(http) => http::run(outside, http, self.way),
-            None => ask::run(outside, &client.argv, self.way, limit),
+            Some(http) => by_http(cx, client, http, self.way, call),
+            None => program::run(
+                (cx.exec, cx.clock, cx.cancel),
+                &client.argv,
+                self.way,
+                limit,
+            )
+            .map(|report| outcome(report, call.pick.clone(), None))
+            .map_err(NoAnswer::from),
         };
         // Why the client failed is the server's end, where that came first.
         self.check(channel, Duration::ZERO)?;
-        Ok(ask::outcome(CommandReport {
-            pick: call.pick.clone(),
-            ..asked?
-        }))
+        asked
     }
+}
+
+#[cfg(target_os = "linux")]
+fn by_http(
+    cx: &Context<'_>,
+    client: &UserClient,
+    http: &Asked,
+    way: SocketAddr,
+    call: &CommandCall,
+) -> Result<Outcome, NoAnswer> {
+    let order = Order {
+        rows: vec![vec![0]],
+        baseline: 0,
+    };
+    let all = ask(cx, client, http, (&[way], &order), call.pick.as_ref());
+    let one = all.map_err(|_| NoAnswer::Cancelled)?.pop();
+    one.ok_or_else(|| NoAnswer::Client("it was asked nothing".to_owned()))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn by_http(
+    _: &Context<'_>,
+    _: &UserClient,
+    _: &Asked,
+    _: SocketAddr,
+    _: &CommandCall,
+) -> Result<Outcome, NoAnswer> {
+    Err(NoAnswer::Client(
+        "HTTP is asked by Tare itself on Linux only; `--client CMD` asks with another program"
+            .to_owned(),
+    ))
 }
 
 /// How a server ended and what it said last.

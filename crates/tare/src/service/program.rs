@@ -9,11 +9,10 @@ use std::net::SocketAddr;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use tare_model::command::COMMAND_PROBE;
+use tare_model::CommandReport;
 use tare_model::outcome::{Bytes, Exit};
-use tare_model::{CommandReport, Outcome, ProbeReport, RawOutput};
 
-use super::{HOST, NoAnswer, PORT};
+use super::user::{HOST, PORT};
 use crate::cx::{Cancel, Clock, CommandLine, Exec, Running};
 
 /// The longest that the host waits without looking for Ctrl-C.
@@ -22,27 +21,38 @@ const SLICE: Duration = Duration::from_millis(250);
 const STDOUT_LIMIT: u64 = 16 << 20;
 
 /// The arguments with the server's address in them.
-pub(super) fn filled(argv: &[String], way: SocketAddr) -> Vec<String> {
+pub(crate) fn filled(argv: &[String], way: SocketAddr) -> Vec<String> {
     let (host, port) = (way.ip().to_string(), way.port().to_string());
     let fill = |word: &String| word.replace(HOST, &host).replace(PORT, &port);
     argv.iter().map(fill).collect()
 }
 
-/// What a run of a client takes of the outside.
-pub(super) type Outside<'a> = (&'a dyn Exec, &'a dyn Clock, &'a Cancel);
+/// Why a client did not end by itself.
+#[derive(Debug)]
+pub enum NoEnd {
+    /// Ctrl-C.
+    Cancelled,
+    /// It did not end within this time.
+    TooLong(Duration),
+    /// It could not be run.
+    Failed(String),
+}
 
 /// Runs the client to its end, at most `limit`.
-pub(super) fn run(
-    (exec, clock, cancel): Outside<'_>,
+///
+/// # Errors
+/// It did not end by itself.
+pub fn run(
+    (exec, clock, cancel): (&dyn Exec, &dyn Clock, &Cancel),
     argv: &[String],
     way: SocketAddr,
     limit: Duration,
-) -> Result<CommandReport, NoAnswer> {
+) -> Result<CommandReport, NoEnd> {
     let argv = filled(argv, way);
     let Some((program, arguments)) = argv.split_first() else {
-        return Err(NoAnswer::Client("there is no client to run".to_owned()));
+        return Err(NoEnd::Failed("there is no client to run".to_owned()));
     };
-    let failed = |why: String| NoAnswer::Client(why);
+    let failed = NoEnd::Failed;
     let begun_ns = clock.now_ns();
     let line = CommandLine::new(program.as_str(), arguments.iter().cloned());
     let mut running = exec
@@ -64,9 +74,9 @@ pub(super) fn run(
         let over = |running: &mut Box<dyn Running>| {
             let now_ns = clock.now_ns();
             let why = if cancel.is_requested() {
-                NoAnswer::Cancelled
+                NoEnd::Cancelled
             } else if left(now_ns).is_none() {
-                NoAnswer::TooLong(limit)
+                NoEnd::TooLong(limit)
             } else {
                 return Ok(());
             };
@@ -82,7 +92,7 @@ pub(super) fn run(
                 }
             }
         };
-        let waited = |error: std::io::Error| NoAnswer::Client(error.to_string());
+        let waited = |error: std::io::Error| NoEnd::Failed(error.to_string());
         let mut exit = running.wait(Duration::from_millis(1)).map_err(waited)?;
         while exit.is_none() {
             exit = running.wait(SLICE).map_err(waited)?;
@@ -104,7 +114,7 @@ pub(super) fn run(
 }
 
 /// The report of a client that printed nothing and ended well.
-pub(super) fn report(argv: Vec<String>, wall_ns: u64) -> CommandReport {
+pub fn report(argv: Vec<String>, wall_ns: u64) -> CommandReport {
     CommandReport {
         program: argv.first().cloned().unwrap_or_default(),
         argv,
@@ -121,15 +131,4 @@ pub(super) fn report(argv: Vec<String>, wall_ns: u64) -> CommandReport {
         pick: None,
         tolerated: Vec::new(),
     }
-}
-
-/// As a trial's outcome: what an agent's probe would have reported of it.
-pub(super) fn outcome(report: CommandReport) -> Outcome {
-    let report = ProbeReport {
-        elapsed_ns: report.wall_ns,
-        command: Some(report),
-        ..ProbeReport::empty(COMMAND_PROBE, 1)
-    };
-    let json = serde_json::to_vec(&report).expect("text keys and finite numbers are JSON");
-    Outcome::Completed(RawOutput::of_probe(json))
 }

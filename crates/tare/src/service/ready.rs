@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::http::{AnswerReader, Request};
+
 /// How long one look may wait for each step.
 const LOOK_LIMIT: Duration = Duration::from_secs(2);
-/// So much of an answer is read at most to find its first line, bytes.
-const LINE_BYTES: usize = 256;
 
 /// When a server is ready.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,17 +56,23 @@ impl Ready {
         };
         stream.set_read_timeout(Some(LOOK_LIMIT)).map_err(failed)?;
         stream.set_write_timeout(Some(LOOK_LIMIT)).map_err(failed)?;
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).map_err(failed)?;
-        let mut line = Vec::new();
-        let mut part = [0; LINE_BYTES];
-        while !line.contains(&b'\n') && line.len() < LINE_BYTES {
-            match stream.read(&mut part).map_err(failed)? {
-                0 => break,
-                count => line.extend_from_slice(&part[..count]),
+        let request = Request::get(path).to_bytes(host, false);
+        stream.write_all(&request).map_err(failed)?;
+        let mut reader = AnswerReader::new(false, false);
+        let mut part = [0; 4096];
+        let answered = loop {
+            if let Some(status) = reader.status() {
+                break status;
             }
-        }
-        let answered = status_of(&line)?;
+            match stream.read(&mut part).map_err(failed)? {
+                0 => return Err("it closed the connection without an answer".to_owned()),
+                // More than it announced is no matter here, once there is a status.
+                count => reader.take(&part[..count]).map_or_else(
+                    |why| reader.status().map(drop).ok_or(why.to_string()),
+                    |_| Ok(()),
+                )?,
+            }
+        };
         let is_good = match status {
             Some(status) => answered == *status,
             None => (200..400).contains(&answered),
@@ -79,39 +85,47 @@ impl Ready {
     }
 }
 
-/// The status in the first line of an answer.
-fn status_of(bytes: &[u8]) -> Result<u16, String> {
-    // An alert of TLS (RFC 8446, section 5.1).
-    if let [0x15, 0x03, ..] = bytes {
-        return Err("it speaks TLS".to_owned());
-    }
-    if bytes.is_empty() {
-        return Err("it closed the connection without an answer".to_owned());
-    }
-    let text = String::from_utf8_lossy(bytes);
-    let mut words = text.split_ascii_whitespace();
-    let is_http = words.next().is_some_and(|word| word.starts_with("HTTP/1."));
-    let status = words.next().filter(|_| is_http);
-    status
-        .and_then(|word| word.parse().ok())
-        .ok_or_else(|| "what it answered is not HTTP/1".to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn status_is_read_from_first_line_only() {
-        assert_eq!(status_of(b"HTTP/1.1 204 No Content\r\nX: 500\r\n"), Ok(204));
-        for (bytes, word) in [
-            (&b"\x15\x03\x03\x00\x02\x02\x46"[..], "TLS"),
-            (b"", "closed"),
+    fn server_is_ready_by_its_status_only() {
+        let answers = |path: &str| Ready::Answers {
+            path: path.to_owned(),
+            host: "shop.test".to_owned(),
+            status: None,
+        };
+        for (bytes, said) in [
+            (&b"HTTP/1.1 204 No Content\r\n\r\n"[..], ""),
+            (b"HTTP/1.1 302 Found\r\nLocation: /a\r\n\r\n<a>", ""),
+            (
+                b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n",
+                "status 503",
+            ),
+            (b"\x15\x03\x03\x00\x02\x02\x46", "TLS"),
+            (b"", "closed the connection"),
             (b"SSH-2.0-OpenSSH_9.6\r\n", "not HTTP"),
-            (b"HTTP/1.1 many\r\n", "not HTTP"),
         ] {
-            let why = status_of(bytes).unwrap_err();
-            assert!(why.contains(word), "{why}");
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let at = listener.local_addr().unwrap();
+            let server = std::thread::spawn(move || {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut asked = [0; 1000];
+                let n = stream.read(&mut asked).unwrap();
+                let _ = stream.write_all(bytes);
+                String::from_utf8_lossy(&asked[..n]).into_owned()
+            });
+            let looked = answers("/health").look(at);
+            let asked = server.join().unwrap();
+            assert!(
+                asked.starts_with("GET /health HTTP/1.1\r\nHost: shop.test\r\n"),
+                "{asked}"
+            );
+            match looked {
+                Ok(()) => assert_eq!(said, ""),
+                Err(why) => assert!(!said.is_empty() && why.contains(said), "{said}: {why}"),
+            }
         }
     }
 }

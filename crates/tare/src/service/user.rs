@@ -1,0 +1,225 @@
+//! How a server of the user's is asked: by requests of Tare's own, or by a program, one run a trial.
+//!
+//! Either leaves what a command would have left: lines of text, of which one number is picked.
+//! Limit: what a browser would ask for in addition is not asked for.
+
+use serde::{Deserialize, Serialize};
+use tare_model::command::{COMMAND_PROBE, Pick};
+use tare_model::{CommandCall, CommandReport, Outcome, ProbeReport, RawOutput, Recipe, Sliced};
+
+use super::asked::Asked;
+use super::ready::Ready;
+
+/// Stands in a client's arguments for the address by which the arm's server is reached.
+pub const HOST: &str = "{host}";
+/// Stands there for the port.
+pub const PORT: &str = "{port}";
+
+/// A client of a server of the user's.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct UserClient {
+    /// The program and its arguments; [`HOST`] and [`PORT`] are replaced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub argv: Vec<String>,
+    /// The requests that Tare itself sends, instead of a program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<Asked>,
+    /// How long these are sent to each server in a trial, nanoseconds; a part more before it is not counted.
+    #[serde(default)]
+    pub trial_ns: u64,
+    /// Whether the mean of a trial is its typical time and not the median: a quota stops few requests, for long.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_mean: bool,
+    /// The port on which the server listens inside.
+    pub port: u16,
+    /// When it is ready.
+    pub ready: Ready,
+    /// How long it may take until then, nanoseconds.
+    pub ready_ns: u64,
+}
+
+impl UserClient {
+    /// The client of a call, if its command is a server.
+    ///
+    /// # Errors
+    /// What is not understood.
+    pub fn of(call: &CommandCall) -> Result<Option<Self>, String> {
+        let wrong = |what: &dyn std::fmt::Display| format!("`client`: {what}");
+        let Some(text) = call.client.as_deref() else {
+            return Ok(None);
+        };
+        let client: Self = serde_json::from_str(text).map_err(|error| wrong(&error))?;
+        match &client.http {
+            Some(http) if http.requests.is_empty() => Err(wrong(&"there is no request in it")),
+            _ => Ok(Some(client)),
+        }
+    }
+
+    /// As a call holds it.
+    pub fn to_text(&self) -> String {
+        serde_json::to_string(self).expect("texts and numbers are always JSON")
+    }
+
+    /// The requests, where servers get them a slice at a time: a rate is a load that is to be sustained, and a quota is
+    /// met only by one server's work of seconds.
+    pub fn in_turn(&self) -> Option<&Asked> {
+        let is_in_turn = |asked: &&Asked| asked.rate.is_none() && !self.by_mean;
+        self.http.as_ref().filter(is_in_turn)
+    }
+}
+
+/// The server and its client, where a recipe is one.
+pub fn asked(recipe: &Recipe) -> Option<(CommandCall, UserClient)> {
+    let Recipe::Probe(probe) = recipe else {
+        return None;
+    };
+    let call = CommandCall::from_args(&probe.args).ok()?;
+    let client = UserClient::of(&call).ok()??;
+    Some((call, client))
+}
+
+/// As a trial's outcome: what an agent's probe would have reported of it.
+pub fn outcome(report: CommandReport, pick: Option<Pick>, sliced: Option<Sliced>) -> Outcome {
+    let report = ProbeReport {
+        elapsed_ns: report.wall_ns,
+        command: Some(CommandReport { pick, ..report }),
+        sliced,
+        ..ProbeReport::empty(COMMAND_PROBE, 1)
+    };
+    let json = serde_json::to_vec(&report).expect("text keys and finite numbers are JSON");
+    Outcome::Completed(RawOutput::of_probe(json))
+}
+
+/// How servers are asked together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Order {
+    /// The orders, by place.
+    pub rows: Vec<Vec<u32>>,
+    /// The place of the baseline.
+    pub baseline: usize,
+}
+
+#[cfg(target_os = "linux")]
+pub use linux::ask;
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::fmt::Write as _;
+    use std::net::SocketAddr;
+
+    use tare_model::outcome::{Bytes, Exit};
+    use tare_model::together::ended_with_another;
+    use tare_model::{CommandReport, Failure, Outcome, Sliced};
+
+    use super::super::program::report;
+    use super::super::turns::{self, Block, Cancelled, Measured, SLICE_NS};
+    use super::{Asked, Order, Pick, UserClient, outcome};
+    use crate::cx::Context;
+
+    /// Servers are ready when they are asked; one that restarts is waited for so long.
+    const READY_NS: u64 = 2_000_000_000;
+
+    /// Asks servers, several of them in turn; the outcome of each one's trial.
+    ///
+    /// # Errors
+    /// Ctrl-C.
+    pub fn ask(
+        cx: &Context<'_>,
+        client: &UserClient,
+        asked: &Asked,
+        (servers, order): (&[SocketAddr], &Order),
+        pick: Option<&Pick>,
+    ) -> Result<Vec<Outcome>, Cancelled> {
+        let has_turns = servers.len() > 1;
+        let begun_ns = cx.clock.now_ns();
+        let block = Block {
+            rows: order.rows.clone(),
+            baseline: order.baseline,
+            slice_ns: if has_turns { SLICE_NS } else { client.trial_ns },
+            target_ns: client.trial_ns,
+            starts_ns: vec![begun_ns; servers.len()],
+            ready_ns: READY_NS,
+            cpu: None,
+        };
+        let outcomes = turns::ask(cx, servers, asked.clone(), &block)?;
+        let elapsed_ns = cx.clock.now_ns().saturating_sub(begun_ns);
+        let wall_ns = elapsed_ns / servers.len().max(1) as u64;
+        let of_one = |(way, one): (&SocketAddr, Result<Measured, String>)| {
+            let argv = asked.requests.first().map(|request| {
+                vec![
+                    request.method.clone(),
+                    format!("http://{way}{}", request.path),
+                ]
+            });
+            let report = report(argv.unwrap_or_default(), wall_ns);
+            let report = match one {
+                Ok(measured) if measured.latencies_ns.is_empty() => {
+                    return Outcome::Failed(ended_with_another());
+                }
+                Ok(measured) => CommandReport {
+                    stdout: Bytes(lines(&measured, client.by_mean).into_bytes()),
+                    ..report
+                },
+                Err(why) if has_turns => return Outcome::Failed(Failure::Probe(why)),
+                Err(why) => CommandReport {
+                    exit: Exit::Code(1),
+                    stderr: Bytes(why.into_bytes()),
+                    ..report
+                },
+            };
+            let sliced = has_turns.then_some(Sliced {
+                slice_ns: SLICE_NS,
+                by_page: false,
+                cpu: None,
+            });
+            outcome(report, pick.cloned(), sliced)
+        };
+        Ok(servers.iter().zip(outcomes).map(of_one).collect())
+    }
+
+    /// What is reported of a trial's latencies, a line each.
+    fn lines(measured: &Measured, by_mean: bool) -> String {
+        let all = &measured.latencies_ns;
+        let count = all.len().max(1) as f64;
+        let mean = all.iter().map(|ns| *ns as f64).sum::<f64>() / count;
+        let median = all.get(all.len() / 2).map_or(0.0, |ns| *ns as f64);
+        let typical = if by_mean { mean } else { median };
+        let rate = measured.rate.iter().sum::<f64>() / measured.rate.len().max(1) as f64;
+        let mut text = format!(
+            "requests {}\ntypical_ns {typical:.1}\nmean_ns {mean:.1}\n",
+            all.len()
+        );
+        for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
+            if let Some(value) = measured.percentile_ns(share) {
+                let _ = writeln!(text, "{name}_ns {value}");
+            }
+        }
+        let first = measured.first;
+        text + &format!(
+            "throughput {rate:.3}\nanswer {} {}\n",
+            first.status, first.bytes
+        )
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn trial_is_lines_with_the_percentiles_it_has() {
+            let of = |latencies_ns: Vec<u64>| Measured {
+                latencies_ns,
+                rate: vec![2.0, 3.0],
+                ..Measured::default()
+            };
+            let text = lines(&of((1..=1000).collect()), false);
+            assert_eq!(
+                text,
+                "requests 1000\ntypical_ns 501.0\nmean_ns 500.5\np50_ns 500\np90_ns 900\nthroughput 2.500\nanswer 0 0\n"
+            );
+            let one = lines(&of(vec![7]), true);
+            assert!(one.starts_with("requests 1\ntypical_ns 7.0\nmean_ns 7.0\nthroughput"));
+            assert!(lines(&of((1..=5000).collect()), false).contains("p99_ns 4950\n"));
+        }
+    }
+}
