@@ -38,7 +38,7 @@ pub(crate) struct Jobs {
 
 /// Builds the test programs of a `cargo test` and divides them.
 pub(crate) fn build(tests: &Program, elsewhere: &str) -> Result<Jobs> {
-    let mut jobs = Jobs::default();
+    let (mut jobs, mut programs) = (Jobs::default(), Vec::new());
     let mut failed = Ok(());
     let building = tests
         .clone()
@@ -55,13 +55,16 @@ pub(crate) fn build(tests: &Program, elsewhere: &str) -> Result<Jobs> {
         };
         let whole = tests.instead(file).folder(manifest);
         if text("/target/name") != Some(SPLIT) {
-            jobs.beside.push(whole);
+            programs.push(whole);
         } else if let Err(error) = divide(&mut jobs, &whole, elsewhere) {
             failed = Err(error);
         }
     })?;
     failed?;
     ensure!(!jobs.alone.is_empty(), "the tests `{SPLIT}` were not built");
+    // Before the short modules: one of the programs takes minutes.
+    let place = FIRST.len().min(jobs.beside.len());
+    jobs.beside.splice(place..place, programs);
     Ok(jobs)
 }
 
@@ -75,7 +78,7 @@ fn divide(jobs: &mut Jobs, whole: &Program, elsewhere: &str) -> Result<()> {
     let first = FIRST.iter().filter_map(|name| modules.remove(name));
     let first: Vec<_> = first.collect();
     let ordered = first.iter().chain(modules.values()).map(|it| job(it));
-    jobs.beside = ordered.chain(std::mem::take(&mut jobs.beside)).collect();
+    jobs.beside = ordered.collect();
     Ok(())
 }
 

@@ -139,26 +139,6 @@ fn without_style(page: &str) -> String {
     out
 }
 
-#[test]
-fn every_form_has_something_to_say_of_every_run_or_says_why_not() {
-    for run in [ordinary().run(), unavailable(), one_block(), hostile()] {
-        for form in FORMATS {
-            match made(form.name, &run) {
-                Made::Text(text) => assert!(text.ends_with('\n') && text.len() > 20),
-                Made::Bytes(bytes) => assert!(bytes.len() > 20),
-                Made::Files(files) => {
-                    assert!(!files.is_empty());
-                    for file in files {
-                        assert!(!file.name.contains(['/', '\\', '\0']), "{}", file.name);
-                        assert!(file.content.len() > 20);
-                    }
-                }
-                Made::Nothing(reason) => assert!(reason.contains("has no "), "{reason}"),
-            }
-        }
-    }
-}
-
 /// Asserts that tags are closed in the order in which they were opened, that nothing is loaded from anywhere, and that
 /// no text of a dossier is markup.
 pub(crate) fn assert_sound(page: &str) {
@@ -365,32 +345,6 @@ fn on_a_narrow_terminal_long_names_make_room_for_the_intervals() {
     }
     let drawn = brief(&dossier, Style { width: 72, ..STYLE });
     assert!(drawn.contains("●┤"), "{drawn}");
-}
-
-#[test]
-fn a_reader_finds_what_costs_first_and_what_is_open_apart() {
-    let dossier = analyze(&ordinary().run(), &find);
-    let drawn = brief(
-        &dossier,
-        Style {
-            width: 100,
-            ..STYLE
-        },
-    );
-    let docker = &drawn[drawn.find("docker against host").unwrap()..];
-    let costs = docker.find("▲ ").unwrap();
-    let nothing = docker.find("= 2 metrics within the margin").unwrap();
-    assert!(costs < nothing, "{docker}");
-    let rows: Vec<&str> = docker[costs..nothing]
-        .lines()
-        .take_while(|row| !row.starts_with('▼'))
-        .collect();
-    assert!(rows[0].contains("net tcp"), "the largest first: {rows:?}");
-    assert!(
-        rows.iter()
-            .all(|row| row.starts_with('▲') && row.contains("overhead")),
-        "{rows:?}"
-    );
 }
 
 #[test]

@@ -54,12 +54,17 @@ fn assert_ended_well(product: &Product, ended: &Ended, store: &Path, words: &str
 }
 
 /// Runs a script in a mount namespace of its own; `None` where nothing can be mounted.
-fn with_mounts(product: &Product, script: &str, inner: &Command) -> Option<Ended> {
+pub(crate) fn with_mounts(
+    product: &Product,
+    script: &str,
+    first: &[&Path],
+    inner: &Command,
+) -> Option<Ended> {
     if !is_root() {
         skip("root", "only root can mount");
         return None;
     }
-    let mut command = with_own_mounts(script, &[], inner);
+    let mut command = with_own_mounts(script, first, inner);
     product.set_variables(&mut command);
     let ended = product.finish(command);
     if ended.code == Some(99) {
@@ -83,7 +88,7 @@ fn a_disk_that_becomes_full_ends_the_run_which_goes_on_when_there_is_room() {
         rm disk/filler; cp disk/store.sqlite* kept || exit 98
         exit $code";
     let inner = product.command(["run", "study.toml", "--store", "disk/store.sqlite"]);
-    let ended = needed!(with_mounts(&product, script, &inner));
+    let ended = needed!(with_mounts(&product, script, &[], &inner));
     let store = product.folder().join("kept/store.sqlite");
     assert_ended_well(&product, &ended, &store, "no space left");
     assert!(ended.hint().contains("--resume"), "{ended}");
@@ -112,7 +117,7 @@ fn a_store_on_a_disk_that_cannot_be_written_to_is_refused_before_anything_is_sta
         &["run", "study.toml", "--store", "disk/other.sqlite"],
     } {
         let inner = product.command(arguments);
-        let ended = needed!(with_mounts(&product, script, &inner));
+        let ended = needed!(with_mounts(&product, script, &[], &inner));
         let ended = ended.expect(5);
         assert!(ended.stderr.contains(".sqlite"), "{ended}");
         assert!(ended.stderr.to_lowercase().contains("read-only"), "{ended}");

@@ -6,7 +6,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::product::{Product, agent, has_container, has_docker, is_root, with_own_mounts, words};
+use crate::broken_disk::with_mounts;
+use crate::product::{Product, agent, has_container, has_docker, is_root, words};
 use crate::world::{labelled, skip, wait_until};
 
 /// A study whose only environment is the built-in container with these settings, in which a shell does this once.
@@ -301,9 +302,6 @@ fn command_out_of_memory_fails_and_its_agent_goes_on() {
 
 #[test]
 fn full_state_folder_ends_the_run_with_a_reason() {
-    if !is_root() {
-        return skip("root", "only root can mount");
-    }
     let product = Product::new();
     let home = product.home();
     fs::create_dir_all(&home).unwrap();
@@ -317,12 +315,7 @@ fn full_state_folder_ends_the_run_with_a_reason() {
         let inner = product.command(words(
             "run --env host --workload getppid --blocks 1 --store store.sqlite",
         ));
-        let mut command = with_own_mounts(&script, &[], &inner);
-        product.set_variables(&mut command);
-        let ended = product.finish(command);
-        if ended.code == Some(99) {
-            return skip("root", &format!("nothing can be mounted here: {ended}"));
-        }
+        let ended = needed!(with_mounts(&product, &script, &[], &inner));
         assert!(!ended.stderr.contains("panicked"), "{kilobytes}: {ended}");
         let is_told =
             ended.code == Some(0) || ended.stderr.to_lowercase().contains("no space left");
@@ -350,12 +343,7 @@ fn full_layer_of_an_environment_is_the_commands_failure() {
         home.display()
     );
     let inner = product.command(words("run study.toml --store store.sqlite --json -"));
-    let mut command = with_own_mounts(&script, &[], &inner);
-    product.set_variables(&mut command);
-    let ended = product.finish(command);
-    if ended.code == Some(99) {
-        return skip("root", &format!("nothing can be mounted here: {ended}"));
-    }
+    let ended = needed!(with_mounts(&product, &script, &[], &inner));
     assert!(!ended.stderr.contains("panicked"), "{ended}");
     let kinds = crate::product::stored(
         &product.folder().join("store.sqlite"),

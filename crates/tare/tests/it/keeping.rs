@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use tare::cx::owner::Owner;
 use tare_model::RunId;
 
-use crate::product::{Product, has_container, has_docker, is_root, with_own_mounts, words};
+use crate::broken_disk::with_mounts;
+use crate::product::{Product, has_container, has_docker, is_root, words};
 use crate::traces::docker_objects;
 use crate::world::{labelled, skip, wait_until};
 
@@ -72,9 +73,6 @@ fn who_looks_makes_no_state_folder() {
 
 #[test]
 fn what_is_mounted_in_a_dead_runs_folder_survives_its_removal() {
-    if !is_root() {
-        return skip("root", "only root can mount");
-    }
     let product = Product::new();
     let folder = dead_run(&product, "mounted");
     let precious = product.folder().join("precious");
@@ -84,16 +82,10 @@ fn what_is_mounted_in_a_dead_runs_folder_survives_its_removal() {
         fs::create_dir_all(folder.join("files").join(place)).unwrap();
     }
     let script = "mount --bind \"$1\" \"$2/files/bound\" && mount -t tmpfs none \"$2/files/memory\" && \
-                  touch \"$2/files/memory/kept\" || exit 99; shift 2; \"$@\"; code=$?; \
-                  ls \"$KEPT/files/memory\"; exit $code";
+                  touch \"$2/files/memory/kept\" || exit 99; kept=$2; shift 2; \"$@\"; code=$?; \
+                  ls \"$kept/files/memory\"; exit $code";
     let inner = product.command(["clean"]);
-    let mut command = with_own_mounts(script, &[&precious, &folder], &inner);
-    command.env("KEPT", &folder);
-    product.set_variables(&mut command);
-    let ended = product.finish(command);
-    if ended.code == Some(99) {
-        return skip("root", &format!("nothing can be mounted here: {ended}"));
-    }
+    let ended = needed!(with_mounts(&product, script, &[&precious, &folder], &inner));
     let ended = ended.expect(5);
     assert!(ended.stderr.contains("mounted"), "{ended}");
     assert!(ended.stdout.contains("kept"), "{ended}");
@@ -105,9 +97,6 @@ fn what_is_mounted_in_a_dead_runs_folder_survives_its_removal() {
 
 #[test]
 fn what_a_measured_command_mounts_in_its_folder_survives_that_folders_removal() {
-    if !is_root() {
-        return skip("root", "only root can mount");
-    }
     let product = Product::new();
     let precious = product.folder().join("precious");
     fs::create_dir(&precious).unwrap();
@@ -121,12 +110,7 @@ fn what_a_measured_command_mounts_in_its_folder_survives_that_folders_removal() 
     let study = product.file("mounts.toml", study);
     let inner = product.command(["run", &study]);
     let script = "mount --bind \"$1\" \"$1\" && umount \"$1\" || exit 99; shift; exec \"$@\"";
-    let mut command = with_own_mounts(script, &[&precious], &inner);
-    product.set_variables(&mut command);
-    let ended = product.finish(command);
-    if ended.code == Some(99) {
-        return skip("root", &format!("nothing can be mounted here: {ended}"));
-    }
+    let ended = needed!(with_mounts(&product, script, &[&precious], &inner));
     assert_eq!(
         fs::read(precious.join("data")).ok(),
         Some(b"precious".into()),
@@ -321,18 +305,10 @@ fn a_stored_run_is_read_from_a_file_system_that_cannot_be_written() {
         product.run(arguments).expect(0);
         assert_eq!(everything(&product.home()), before, "{arguments:?}");
     }
-    if !is_root() {
-        return skip("root", "only root can mount");
-    }
     let script = "mount --bind \"$TARE_HOME\" \"$TARE_HOME\" && mount -o remount,bind,ro \"$TARE_HOME\" && \
                   ! touch \"$TARE_HOME/x\" 2>/dev/null || exit 99; exec \"$@\"";
     let inner = product.command(["show"]);
-    let mut command = with_own_mounts(script, &[], &inner);
-    product.set_variables(&mut command);
-    let ended = product.finish(command);
-    if ended.code == Some(99) {
-        return skip("root", &format!("nothing can be mounted here: {ended}"));
-    }
+    let ended = needed!(with_mounts(&product, script, &[], &inner));
     assert_eq!(ended.expect(0).stdout, shown);
 }
 

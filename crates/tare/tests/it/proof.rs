@@ -28,7 +28,7 @@ cpus = 0.1
 
 [[workload]]
 id = "command"
-params.argv = ["awk", "BEGIN { for (i = 0; i < 1500000; i++) x += i * i; print x }"]
+params.argv = ["awk", "BEGIN { for (i = 0; i < 400000; i++) x += i * i; print x }"]
 "#;
 
 const QUOTA: &str = "cpu.cfs-quota-throttle";
