@@ -26,6 +26,7 @@ mod dry_run;
 mod gate;
 mod history;
 mod home;
+mod leftovers;
 mod list;
 mod man;
 mod progress;

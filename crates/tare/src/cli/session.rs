@@ -54,7 +54,7 @@ impl Session {
     /// asks to stop in order.
     pub(super) fn begin(place: &Place, run: Option<RunId>) -> Result<Self, Failed> {
         let session = Self::begin_to_clean(place, run)?;
-        super::clean::before_a_run(&session.context(&Silent), session.owner.state())?;
+        super::leftovers::before_a_run(&session.context(&Silent), session.owner.state())?;
         Ok(session)
     }
 

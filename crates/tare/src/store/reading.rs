@@ -93,6 +93,7 @@ fn unchanging(path: &Path) -> Result<Connection, SetUp> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::{Store, StoreError};
 
     #[test]
     fn an_answer_that_is_longer_than_its_file_is_ended() {
@@ -104,5 +105,23 @@ mod tests {
             ended.sqlite_error_code(),
             Some(rusqlite::ErrorCode::OperationInterrupted)
         );
+    }
+
+    #[test]
+    fn store_is_readable_while_another_process_makes_it() {
+        for _ in 0..50 {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("store.db");
+            std::thread::scope(|scope| {
+                let made = scope.spawn(|| Store::open(&path).map(drop));
+                while !made.is_finished() {
+                    match Store::open_to_read(&path) {
+                        Ok(_) | Err(StoreError::Locked(_)) => {}
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+                made.join().unwrap().unwrap();
+            });
+        }
     }
 }

@@ -149,23 +149,6 @@ fn a_run_is_read_back_as_it_was_stored() {
 }
 
 #[test]
-fn store_is_readable_while_another_process_makes_it() {
-    for _ in 0..50 {
-        let place = place();
-        std::thread::scope(|scope| {
-            let made = scope.spawn(|| Store::open(&place.path).map(drop));
-            while !made.is_finished() {
-                match Store::open_to_read(&place.path) {
-                    Ok(_) | Err(StoreError::Locked(_)) => {}
-                    Err(error) => panic!("{error}"),
-                }
-            }
-            made.join().unwrap().unwrap();
-        });
-    }
-}
-
-#[test]
 fn a_newer_store_is_refused_untouched_and_both_versions_are_named() {
     let place = place();
     drop(Store::open(&place.path).unwrap());
