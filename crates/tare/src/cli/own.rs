@@ -24,6 +24,7 @@ use crate::why::observed::Inside;
 use crate::why::own::{Asks, Hunt, applied, baseline, call, one_more_ns};
 use crate::why::pace::Pace;
 use crate::why::{Ask, First, Trouble, conclude};
+use crate::workload::user_command::REQUEST;
 
 /// What of the user's is asked about.
 #[derive(Debug, Clone, Copy)]
@@ -222,7 +223,8 @@ impl Question<'_> {
         } else {
             own.forget_entry();
         }
-        let client = self.client.map(|client| server::adapted(&mut own, client));
+        let adapt = |client| server::adapted(&mut own, client, self.pick.as_ref());
+        let client = self.client.map(adapt);
         let client = client.transpose()?;
         let call = call(&own, command);
         if call.argv.is_empty() {
@@ -271,14 +273,29 @@ fn may_run_twice(own: &Own, shares: Shares) -> Result<(), Failed> {
 fn at_first_look(asks: &Asks, first: &First, inside: &Inside) -> String {
     format!(
         "{} {}, {} in the container at the first look",
-        report::terminal::time(first.host.wall_ns as f64),
+        report::terminal::time(request_ns(&first.host.report).unwrap_or(first.host.wall_ns as f64)),
         if asks.plain.is_some() {
             "as a bare process"
         } else {
             "plain"
         },
-        report::terminal::time(first.env.wall_ns.min(inside.wall_ns()) as f64),
+        report::terminal::time(
+            request_ns(&first.env.report).unwrap_or(first.env.wall_ns.min(inside.wall_ns()) as f64)
+        ),
     )
+}
+
+/// The typical time of a request, where Tare itself asked a server.
+fn request_ns(report: &tare_model::CommandReport) -> Option<f64> {
+    report
+        .pick
+        .as_ref()
+        .filter(|pick| pick.metric.as_deref() == Some(REQUEST))?;
+    let text = String::from_utf8_lossy(&report.stdout.0);
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix("typical_ns "));
+    value?.parse().ok()
 }
 
 /// Whether a program says, in the words of most systems' libraries, that it could not write.

@@ -169,7 +169,7 @@ impl ServiceFlags {
                 expect: self.expect,
                 ..asked
             }),
-            trial_ns: TRIAL_NS,
+            trial_ns: self.rate.map_or(TRIAL_NS, |_| RATE_TRIAL_NS),
             port,
             ready: self.ready.as_deref().map_or(Ok(usual), ready)?,
             ready_ns: self.ready_timeout.unwrap_or(READY_NS),
@@ -180,8 +180,9 @@ impl ServiceFlags {
 
 /// How long a server may take until it is ready.
 const READY_NS: u64 = 30_000_000_000;
-/// How long requests are sent in a trial.
-const TRIAL_NS: u64 = 300_000_000;
+/// How long requests are sent to each server in a trial: in turn, and at a rate.
+const TRIAL_NS: u64 = 100_000_000;
+const RATE_TRIAL_NS: u64 = 300_000_000;
 
 /// The parts of an address.
 #[derive(Debug, PartialEq, Eq)]

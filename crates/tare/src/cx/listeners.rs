@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -17,8 +17,9 @@ use super::files;
 pub struct Bound(Vec<(Pid, CpuSet)>);
 
 impl Bound {
-    /// Binds all threads of those that listen at these addresses; those that may not be bound stay as they are.
-    pub fn to(cpu: u32, addresses: &[SocketAddr]) -> Self {
+    /// Binds all threads of those that listen at these addresses, and of those in these control groups; those that may
+    /// not be bound stay as they are.
+    pub fn to(cpu: u32, addresses: &[SocketAddr], groups: &[PathBuf]) -> Self {
         let mut bound = Self::default();
         let cpu = usize::try_from(cpu).unwrap_or(usize::MAX);
         if cpu >= CpuSet::MAX_CPU {
@@ -26,7 +27,16 @@ impl Bound {
         }
         let mut only = CpuSet::new();
         only.set(cpu);
-        for pid in listening(addresses) {
+        let in_group = |group: &PathBuf| {
+            let pids = files::read_text(&group.join("cgroup.procs")).unwrap_or_default();
+            let pids = pids.lines().filter_map(|line| line.parse().ok());
+            pids.collect::<Vec<u32>>()
+        };
+        let mut pids = listening(addresses);
+        pids.extend(groups.iter().flat_map(in_group));
+        pids.sort_unstable();
+        pids.dedup();
+        for pid in pids {
             for task in numbers_in(Path::new(&format!("/proc/{pid}/task"))) {
                 let Some(task) = i32::try_from(task).ok().and_then(Pid::from_raw) else {
                     continue;

@@ -25,6 +25,8 @@ const LIFE_NS: u64 = 7 * 24 * 3_600_000_000_000;
 const SERVER: u64 = 1 << 33;
 /// How long the host waits for news of the server before it looks again whether it answers.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// How long the news that a server has ended may take.
+const NEWS_LIMIT: Duration = Duration::from_millis(500);
 /// How long an agent may take to end the server.
 const END_LIMIT: Duration = Duration::from_secs(5);
 /// How much of what a server said is repeated, bytes.
@@ -162,6 +164,22 @@ impl ResidentServer {
         }
     }
 
+    /// Looks whether it still runs once it was asked. Why a client failed is the server's end, where that came first; its
+    /// agent may be a moment behind.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn check_after(&self, channel: &mut dyn Channel, is_failed: bool) -> Result<(), NoAnswer> {
+        self.check(
+            channel,
+            if is_failed {
+                NEWS_LIMIT
+            } else {
+                Duration::ZERO
+            },
+        )
+    }
+
     /// Ends it, and waits until it is gone.
     fn end(&self, cx: &Context<'_>, channel: &mut dyn Channel) -> Result<(), NoAnswer> {
         let cancel = Request::Cancel { trial: self.number };
@@ -202,8 +220,8 @@ impl ResidentServer {
             .map(|report| outcome(report, call.pick.clone(), None))
             .map_err(NoAnswer::from),
         };
-        // Why the client failed is the server's end, where that came first.
-        self.check(channel, Duration::ZERO)?;
+        let is_failed = !matches!(asked, Ok(Outcome::Completed(_)));
+        self.check_after(channel, is_failed)?;
         asked
     }
 }
@@ -218,7 +236,7 @@ fn by_http(
 ) -> Result<Outcome, NoAnswer> {
     let order = Order {
         rows: vec![vec![0]],
-        baseline: 0,
+        ..Order::default()
     };
     let all = ask(cx, client, http, (&[way], &order), call.pick.as_ref());
     let one = all.map_err(|_| NoAnswer::Cancelled)?.pop();

@@ -2,6 +2,8 @@
 //!
 //! What it cannot see: whether an idle server does something between its arm's trials.
 
+#[cfg(target_os = "linux")]
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use tare_model::together::ended_with_another;
@@ -12,12 +14,23 @@ use super::exchange::{Cancelled, Dispatcher, Measured};
 use super::resident::{NoAnswer, ResidentServer};
 use super::testbed::Arm;
 use super::turn_state::Cycle;
+#[cfg(target_os = "linux")]
+use crate::env::Charged;
 use crate::service::user::{self, UserClient};
 
 /// Whether the servers that a recipe is are asked a slice at a time.
 pub(super) fn is_in_turn(recipe: &Recipe) -> bool {
     cfg!(target_os = "linux")
         && user::asked(recipe).is_some_and(|(_, client)| client.in_turn().is_some())
+}
+
+/// The control groups of an arm's instance.
+#[cfg(target_os = "linux")]
+fn groups_of(arm: &Arm) -> Vec<std::path::PathBuf> {
+    match arm.charged() {
+        Charged::Groups(groups) => groups,
+        _ => Vec::new(),
+    }
 }
 
 impl Dispatcher<'_> {
@@ -31,63 +44,45 @@ impl Dispatcher<'_> {
         cycle: &Cycle,
     ) -> Result<Vec<Measured>, Cancelled> {
         let started_unix_ns = self.cx.clock.unix_ns();
-        let lost = || Outcome::Failed(Failure::Lost("it is not running".into()));
         let mut measured = Vec::new();
         let (mut there, mut arms, mut ways) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut of_all, mut started_ns) = (None, 0);
+        let (mut of_all, mut are_warm) = (None, true);
         for (place, part) in parts.into_iter().enumerate() {
-            let arm = part.arm;
             measured.push(self.nothing(Outcome::Failed(ended_with_another()), false));
-            let (Some(instance), Some((call, client))) = (
-                arm.instance.as_mut(),
-                user::asked(&arm.spec.change.laid_into(recipe, None)),
-            ) else {
-                measured[place] = self.nothing(lost(), true);
-                continue;
-            };
-            let server = match arm.server.take() {
-                Some(server) => Ok(server),
-                None => ResidentServer::start(
-                    &self.cx,
-                    instance.as_mut(),
-                    (&call, &client),
-                    part.number,
-                ),
-            };
-            // One that has ended since has said why.
-            let server = server.and_then(|server| {
-                server.check(instance.channel(), Duration::ZERO)?;
-                Ok(server)
-            });
-            match server {
-                Ok(server) => {
+            let (number, arm) = (part.number, part.arm);
+            are_warm &= arm.server.is_some();
+            match self.resident(recipe, number, arm) {
+                Ok((way, call, client)) => {
                     there.push(place);
-                    ways.push(server.way);
-                    arm.server = Some(server);
+                    ways.push(way);
                     arms.push(arm);
                     of_all.get_or_insert((call, client));
                 }
                 Err(why) => measured[place] = self.unanswered(why)?,
             }
-            started_ns = self.cx.clock.now_ns();
         }
+        let started_ns = self.cx.clock.now_ns();
         let at = |place: u32| there.iter().position(|one| *one == place as usize);
         let rows = cycle.rows.iter().map(|row| {
             let places = row.iter().filter_map(|place| at(*place));
             places.map(tare_model::whole_count).collect()
         });
+        let Some((call, client)) = of_all else {
+            return Ok(measured);
+        };
+        let Some(asked) = client.in_turn() else {
+            return Ok(measured);
+        };
         let order = user::Order {
             rows: rows.collect(),
             baseline: match there.iter().position(|place| *place == cycle.baseline) {
                 Some(baseline) => baseline,
                 None => return Ok(measured),
             },
-        };
-        let Some((call, client)) = of_all else {
-            return Ok(measured);
-        };
-        let Some(asked) = client.in_turn() else {
-            return Ok(measured);
+            are_warm,
+            // Several connections are to keep several processors busy.
+            cpu: cycle.cpu.filter(|_| asked.connections == 1),
+            groups: arms.iter().flat_map(|arm| groups_of(arm)).collect(),
         };
         let outcomes = user::ask(
             &self.cx,
@@ -99,21 +94,48 @@ impl Dispatcher<'_> {
         let outcomes = outcomes.map_err(|_| Cancelled)?;
         let elapsed_ns = self.cx.clock.now_ns().saturating_sub(started_ns);
         for ((place, arm), outcome) in there.into_iter().zip(arms).zip(outcomes) {
-            let ended = match (arm.server.as_ref(), arm.instance.as_mut()) {
-                (Some(server), Some(instance)) => server.check(instance.channel(), Duration::ZERO),
-                _ => Ok(()),
-            };
-            measured[place] = match ended {
-                Ok(()) => self.nothing(outcome, false),
-                Err(why) => {
-                    arm.server = None;
-                    self.unanswered(why)?
-                }
-            };
+            measured[place] = self.after_block(arm, outcome)?;
             measured[place].started_unix_ns = started_unix_ns;
             measured[place].elapsed_ns = elapsed_ns;
         }
         Ok(measured)
+    }
+
+    /// The arm's server, which is started if it is not there: the way to it, and how it is asked.
+    #[cfg(target_os = "linux")]
+    fn resident(
+        &self,
+        recipe: &Recipe,
+        number: u64,
+        arm: &mut Arm,
+    ) -> Result<(SocketAddr, CommandCall, UserClient), NoAnswer> {
+        let asked = user::asked(&arm.spec.change.laid_into(recipe, None));
+        let (Some(instance), Some((call, client))) = (arm.instance.as_mut(), asked) else {
+            return Err(NoAnswer::Server("is not running".to_owned()));
+        };
+        let server = if let Some(server) = arm.server.take() {
+            server
+        } else {
+            ResidentServer::start(&self.cx, instance.as_mut(), (&call, &client), number)?
+        };
+        // One that has ended since has said why.
+        server.check(instance.channel(), Duration::ZERO)?;
+        let way = server.way;
+        arm.server = Some(server);
+        Ok((way, call, client))
+    }
+
+    /// What came of an arm in a block, unless its server has ended in it.
+    #[cfg(target_os = "linux")]
+    fn after_block(&self, arm: &mut Arm, outcome: Outcome) -> Result<Measured, Cancelled> {
+        let is_failed = matches!(outcome, Outcome::Failed(Failure::Probe(_)));
+        if let (Some(server), Some(instance)) = (&arm.server, arm.instance.as_mut())
+            && let Err(why) = server.check_after(instance.channel(), is_failed)
+        {
+            arm.server = None;
+            return self.unanswered(why);
+        }
+        Ok(self.nothing(outcome, false))
     }
 
     /// Never called: nothing is interleaved here.

@@ -70,7 +70,9 @@ pub(super) fn ask(
                 target_ns: cycle.target_ns,
                 starts_ns: places.iter().map(|place| sent_ns[*place]).collect(),
                 ready_ns: ready_ns(&calls),
+                are_warm: false,
                 cpu: cycle.cpu,
+                groups: Vec::new(),
             };
             measure(&group.dispatcher.cx, &calls, &block)?
         }
@@ -98,7 +100,9 @@ impl Dispatcher<'_> {
             target_ns: self.target_ns,
             starts_ns: vec![start_ns],
             ready_ns: ready_ns(&[call]),
+            are_warm: false,
             cpu: None,
+            groups: Vec::new(),
         };
         let mut outcomes = measure(&self.cx, &[call], &block)?;
         Ok(outcomes.remove(0))

@@ -144,6 +144,12 @@ impl<'c> Client<'c> {
         self.asked.connections <= 1 && self.asked.rate.is_none()
     }
 
+    /// Whether the first request of each connection counts as well: of a load that is sustained, and where each request
+    /// has a connection of its own.
+    fn counts_all(&self) -> bool {
+        self.asked.rate.is_some() || !self.asked.keep_alive
+    }
+
     fn one_by_one(&mut self, server: usize, how: How) -> Result<Slice, Trouble> {
         let mut slice = Slice::default();
         let begun_ns = self.clock.now_ns();
@@ -152,7 +158,7 @@ impl<'c> Client<'c> {
             self.begin(server, 0, now_ns, &mut slice)?;
             while !self.advance(server, 0, &mut slice)? {}
             now_ns = self.clock.now_ns();
-            if slice.answers.len() == 1 {
+            if slice.answers.len() == 1 && !self.counts_all() {
                 counted_from_ns = now_ns;
             }
             let is_over = match how {
@@ -191,7 +197,7 @@ impl<'c> Client<'c> {
                 && let Some(at) = idle.pop()
             {
                 let from_ns = rate.map_or(now_ns, |_| due_ns(n_begun));
-                if rate.is_some() || self.peers[server].lines[at].n_answers > 0 {
+                if self.counts_all() || self.peers[server].lines[at].n_answers > 0 {
                     counted_from_ns.get_or_insert(from_ns);
                 }
                 self.begin(server, at, from_ns, &mut slice)?;
@@ -320,6 +326,7 @@ impl<'c> Client<'c> {
 
     /// Reads what has arrived; whether the answer is complete.
     fn advance(&mut self, server: usize, at: usize, slice: &mut Slice) -> Result<bool, Trouble> {
+        let counts_all = self.counts_all();
         let peer = &mut self.peers[server];
         let line = &mut peer.lines[at];
         let (Some(stream), Some(reader)) = (&mut line.stream, &mut line.reader) else {
@@ -363,7 +370,7 @@ impl<'c> Client<'c> {
             status: answered.status,
             bytes: answered.bytes,
             digest: answered.digest,
-            is_counted: self.asked.rate.is_some() || line.n_answers > 1,
+            is_counted: counts_all || line.n_answers > 1,
         });
         if !self.asked.is_expected(answered.status) && slice.unexpected.is_none() {
             let path = &self.asked.requests[line.request].path;

@@ -44,7 +44,8 @@ pub struct Answer {
     pub bytes: u64,
     /// Of the body of the first answer of a slice.
     pub digest: Option<u64>,
-    /// False for the first of each connection in a closed loop: it pays for what other servers left in the caches.
+    /// False for the first on each connection that stays open in a closed loop: it pays for what other servers left in
+    /// the caches.
     pub is_counted: bool,
 }
 

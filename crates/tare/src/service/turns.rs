@@ -6,6 +6,7 @@
 //! Limit: a server that idles goes on with its own work, in every arm's slices alike.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::asked::Asked;
@@ -21,6 +22,8 @@ pub const SLICE_NS: u64 = 3_000_000;
 const WARM_UP_PART: u64 = 4;
 const LEAST_WARM_UP_NS: u64 = 100_000_000;
 /// A server whose first answer took longer is not asked twice before the warm-up.
+const ONCE_NS: u64 = 1_000_000_000;
+/// Where slices take longer on average the orders need not be balanced.
 const SLOW_NS: u64 = 100_000_000;
 /// Slices that have to agree before a server counts as warm.
 const SETTLED: usize = 5;
@@ -42,8 +45,12 @@ pub struct Block {
     pub starts_ns: Vec<u64>,
     /// How long servers may take from there until they answer as expected.
     pub ready_ns: u64,
-    /// The processor of the client and of proxies on the way, if it is to be one.
+    /// Whether all were asked before, so that one slice of each warms them up.
+    pub are_warm: bool,
+    /// The processor of the client, of proxies on the way and of the servers in `groups`, if it is to be one.
     pub cpu: Option<u32>,
+    /// Control groups of servers that do not bind themselves.
+    pub groups: Vec<PathBuf>,
 }
 
 /// The first answer of a server.
@@ -131,7 +138,6 @@ pub fn ask(
     block: &Block,
 ) -> Result<Outcomes, Cancelled> {
     let mut client = Client::new(cx.clock, cx.cancel, servers, asked);
-    // Proxies on the way; the servers themselves are bound as they start.
     let listening: Vec<SocketAddr> = servers
         .iter()
         .copied()
@@ -140,7 +146,9 @@ pub fn ask(
     let joined = std::thread::scope(|scope| {
         let on_its_own = std::thread::Builder::new().spawn_scoped(scope, || {
             let _stay = block.cpu.and_then(processor::Stay::on);
-            let _others = block.cpu.map(|cpu| Bound::to(cpu, &listening));
+            let _others = block
+                .cpu
+                .map(|cpu| Bound::to(cpu, &listening, &block.groups));
             measure(&mut client, block)
         });
         on_its_own.map(std::thread::ScopedJoinHandle::join)
@@ -176,7 +184,6 @@ fn measure(client: &mut Client<'_>, block: &Block) -> Result<Outcomes, Cancelled
     for cycle in 0.. {
         let is_whole = cycle % rows == 0 && cycle >= LEAST_CYCLES.min(rows);
         let elapsed_ns = client.clock().now_ns().saturating_sub(begun_ns);
-        // Requests that take so long need no balance of the orders.
         let is_slow = cycle > 0 && elapsed_ns / (cycle as u64 * n_active.max(1)) > SLOW_NS;
         if elapsed_ns >= target_ns && (is_whole || is_slow) {
             break;
@@ -253,7 +260,7 @@ fn ready(
                 };
                 let Some(before) = last.replace(first) else {
                     measured.ready_ns = now_ns.saturating_sub(begun_ns);
-                    if answer.latency_ns > SLOW_NS {
+                    if answer.latency_ns > ONCE_NS {
                         measured.first = First {
                             digest: None,
                             ..first
@@ -273,7 +280,11 @@ fn ready(
         let waited_ns = client.clock().now_ns().saturating_sub(begun_ns);
         if waited_ns >= limit_ns {
             let seconds = limit_ns as f64 / 1e9;
-            return Ok(Err(format!("not ready after {seconds} s: {why}")));
+            return Ok(Err(match limit_ns {
+                // It was ready before.
+                0 => why,
+                _ => format!("not ready after {seconds} s: {why}"),
+            }));
         }
         client.clock().sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(100));
@@ -328,7 +339,7 @@ fn warm_up(
                     measured.reopened += warm.reopened;
                     measured.requests += warm.requests;
                     courses[place].extend(warm.typical_ns);
-                    measured.is_steady = has_settled(&courses[place]);
+                    measured.is_steady = block.are_warm || has_settled(&courses[place]);
                 }
                 Err(why) => {
                     *one = Err(why);
@@ -338,7 +349,7 @@ fn warm_up(
         }
         let are_steady = all.iter().flatten().all(|measured| measured.is_steady);
         let is_over = client.clock().now_ns().saturating_sub(begun_ns) >= limit_ns;
-        if are_steady || is_over {
+        if are_steady || is_over || block.are_warm {
             return Ok(None);
         }
     }

@@ -3,6 +3,8 @@
 //! Either leaves what a command would have left: lines of text, of which one number is picked.
 //! Limit: what a browser would ask for in addition is not asked for.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 use tare_model::command::{COMMAND_PROBE, Pick};
 use tare_model::{CommandCall, CommandReport, Outcome, ProbeReport, RawOutput, Recipe, Sliced};
@@ -97,6 +99,13 @@ pub struct Order {
     pub rows: Vec<Vec<u32>>,
     /// The place of the baseline.
     pub baseline: usize,
+    /// Whether all were asked before.
+    pub are_warm: bool,
+    /// The processor of the client and of the servers, if it is to be one: the wake-up of an idle one takes longer than
+    /// many a request.
+    pub cpu: Option<u32>,
+    /// The servers' control groups.
+    pub groups: Vec<PathBuf>,
 }
 
 #[cfg(target_os = "linux")]
@@ -107,7 +116,7 @@ mod linux {
     use std::fmt::Write as _;
     use std::net::SocketAddr;
 
-    use tare_model::outcome::{Bytes, Exit};
+    use tare_model::outcome::Bytes;
     use tare_model::together::ended_with_another;
     use tare_model::{CommandReport, Failure, Outcome, Sliced};
 
@@ -115,9 +124,6 @@ mod linux {
     use super::super::turns::{self, Block, Cancelled, Measured, SLICE_NS};
     use super::{Asked, Order, Pick, UserClient, outcome};
     use crate::cx::Context;
-
-    /// Servers are ready when they are asked; one that restarts is waited for so long.
-    const READY_NS: u64 = 2_000_000_000;
 
     /// Asks servers, several of them in turn; the outcome of each one's trial.
     ///
@@ -138,8 +144,11 @@ mod linux {
             slice_ns: if has_turns { SLICE_NS } else { client.trial_ns },
             target_ns: client.trial_ns,
             starts_ns: vec![begun_ns; servers.len()],
-            ready_ns: READY_NS,
-            cpu: None,
+            // They are ready when they are asked.
+            ready_ns: 0,
+            are_warm: order.are_warm,
+            cpu: order.cpu,
+            groups: order.groups.clone(),
         };
         let outcomes = turns::ask(cx, servers, asked.clone(), &block)?;
         let elapsed_ns = cx.clock.now_ns().saturating_sub(begun_ns);
@@ -160,17 +169,12 @@ mod linux {
                     stdout: Bytes(lines(&measured, client.by_mean).into_bytes()),
                     ..report
                 },
-                Err(why) if has_turns => return Outcome::Failed(Failure::Probe(why)),
-                Err(why) => CommandReport {
-                    exit: Exit::Code(1),
-                    stderr: Bytes(why.into_bytes()),
-                    ..report
-                },
+                Err(why) => return Outcome::Failed(Failure::Probe(why)),
             };
             let sliced = has_turns.then_some(Sliced {
                 slice_ns: SLICE_NS,
                 by_page: false,
-                cpu: None,
+                cpu: order.cpu,
             });
             outcome(report, pick.cloned(), sliced)
         };

@@ -92,6 +92,7 @@ pub fn look(
     })?;
     env.facts = facts;
     let is_server = ask.call.client.is_some();
+    served::alike(ask, &host.report, &env.report)?;
     if !is_server && env.report.stdout != host.report.stdout && !host.report.stdout.0.is_empty() {
         remarks.push(
             "what it prints on the host and inside is not the same; if it should be, look at that first"

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tare_model::{CommandCall, CommandReport, Outcome, Reason};
+use tare_model::{CommandCall, CommandReport, Failure, Outcome, Reason};
 
-use super::Trouble;
 use super::trouble::{absent, how, said};
+use super::{Ask, Trouble};
 use crate::cx::Context;
 use crate::env::Instance;
 use crate::run::resident::{NoAnswer, ResidentServer};
@@ -39,7 +39,15 @@ impl AtServer {
             self.0 = Some(server);
             outcome
         });
-        answered.map_err(|why| unanswered(place, &client, why))
+        match answered.map_err(|why| unanswered(place, &client, why))? {
+            Outcome::Failed(Failure::Probe(why)) if client.http.is_some() => {
+                Err(Trouble::WrongAnswer {
+                    place: place.to_owned(),
+                    why,
+                })
+            }
+            outcome => Ok(outcome),
+        }
     }
 }
 
@@ -57,6 +65,35 @@ pub(super) fn check(
         how: how(report.exit),
         said: said(report),
     })
+}
+
+/// Refuses answers of which one is another page than the other; pages with dates and names differ a little.
+pub(super) fn alike(ask: &Ask, host: &CommandReport, env: &CommandReport) -> Result<(), Trouble> {
+    let client = UserClient::of(&ask.call).ok().flatten();
+    let answers = client
+        .and_then(|client| client.http)
+        .map(|_| (answer(host), answer(env)));
+    let Some((Some(there), Some(here))) = answers else {
+        return Ok(());
+    };
+    if here.0 == there.0 && here.1.abs_diff(there.1) <= there.1 / 10 {
+        return Ok(());
+    }
+    Err(Trouble::WrongAnswer {
+        place: ask.driver.clone(),
+        why: format!(
+            "status {} with {} bytes; what it is compared with answers {} with {} bytes",
+            here.0, here.1, there.0, there.1
+        ),
+    })
+}
+
+/// Status and length of the first answer, where Tare asked itself.
+fn answer(report: &CommandReport) -> Option<(u16, u64)> {
+    let text = String::from_utf8_lossy(&report.stdout.0);
+    let line = text.lines().find_map(|line| line.strip_prefix("answer "))?;
+    let (status, bytes) = line.split_once(' ')?;
+    Some((status.parse().ok()?, bytes.parse().ok()?))
 }
 
 /// Why a server was not asked, for the user.

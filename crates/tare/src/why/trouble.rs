@@ -124,6 +124,14 @@ pub enum Trouble {
         /// The port on which it should listen.
         port: u16,
     },
+    /// Its answers are not those that are wanted.
+    #[error("the server in `{place}` does not answer as it should: {}", why.split("; hint: ").next().unwrap_or_default())]
+    WrongAnswer {
+        /// Where.
+        place: String,
+        /// What it answers, with what helps behind `; hint: `.
+        why: String,
+    },
     /// The client failed against a server that was ready.
     #[error("the client fails against the server in `{place}`: it {how}{said}")]
     ClientFails {
@@ -228,7 +236,9 @@ impl Trouble {
                 format!("give more time, for example `--budget {}m`, or the command less to do", (budget_s.max(limit_s) * 20).div_ceil(60))
             }
             Self::NothingPicked { .. } => "the first group `(…)` of the last match is the number; try it with `COMMAND | grep -E 'PATTERN'`".to_owned(),
-            Self::NoServer { why, .. } if why.contains("it speaks TLS") => "TLS is not spoken here; a client that does is asked with `--client 'CMD {host} {port}' --port N`".to_owned(),
+            Self::NoServer { why, .. } if why.contains("speaks TLS") => "TLS is not spoken here; a client that does is asked with `--client 'CMD {host} {port}' --port N`".to_owned(),
+            Self::NoServer { why, .. } if why.contains("answered with status") => "`--ready /PATH` names another page to wait for, `--expect STATUS` takes this answer for a good one".to_owned(),
+            Self::WrongAnswer { why, .. } => why.split_once("; hint: ").map_or("`--url` names the page, `--expect STATUS` takes another answer for a good one; compare what `curl -i` shows", |(_, hint)| hint).to_owned(),
             Self::NoServer { port, .. } => format!("it must listen on port {port} on every address inside (0.0.0.0), not on 127.0.0.1 alone; `--ready-timeout 2m` waits longer, `--port` and `--ready` say what to wait for"),
             Self::ClientFails { .. } => "`{host}` and `{port}` stand for the server's address in the client's arguments".to_owned(),
             Self::ClientTooLong { .. } => "give it a number of requests or a time, such as `ab -n 1000` or `wrk -d 1s`; it runs once a trial".to_owned(),

@@ -3,6 +3,7 @@
 //!
 //! What it cannot see: on which addresses the server listens inside; the first look shows that.
 
+use tare_model::command::Pick;
 use tare_model::counter;
 
 use super::super::{Exit, Failed, output};
@@ -19,6 +20,8 @@ const LIKELY: f64 = 0.9;
 /// Differences that may be a quota, which is met only over several of its periods; and twenty of the usual ones.
 const QUOTAS: [&str; 4] = ["cpus", "cpu-quota", "cpu-period", "cgroup-parent"];
 const OVER_PERIODS_NS: u64 = 2_000_000_000;
+/// How long requests are sent in a trial for a percentile.
+const PERCENTILE_NS: u64 = 500_000_000;
 /// From this part of the client's time on the proxy is at work.
 const BUSY: f64 = 0.05;
 
@@ -26,7 +29,11 @@ const BUSY: f64 = 0.05;
 ///
 /// # Errors
 /// They cannot.
-pub(super) fn adapted(own: &mut Own, client: &UserClient) -> Result<UserClient, Failed> {
+pub(super) fn adapted(
+    own: &mut Own,
+    client: &UserClient,
+    pick: Option<&Pick>,
+) -> Result<UserClient, Failed> {
     if own.bare.text("network") == Some("host") {
         return Err(Failed::new(
             Exit::Usage,
@@ -50,6 +57,10 @@ pub(super) fn adapted(own: &mut Own, client: &UserClient) -> Result<UserClient, 
     }
     let mut client = client.clone();
     client.port = port;
+    // A percentile needs many requests.
+    if pick.is_some_and(|pick| pick.pattern.starts_with("^p")) {
+        client.trial_ns = client.trial_ns.max(PERCENTILE_NS);
+    }
     let mut ids = own.differences.iter().map(|it| it.id.as_str());
     if client.http.is_some() && ids.any(|id| QUOTAS.contains(&id)) {
         client.trial_ns = client.trial_ns.max(OVER_PERIODS_NS);
@@ -144,7 +155,7 @@ mod tests {
             (5432, 5432, "own address"),
         ] {
             let mut own = own();
-            assert_eq!(adapted(&mut own, &at(given)).unwrap().port, inside);
+            assert_eq!(adapted(&mut own, &at(given), None).unwrap().port, inside);
             assert!(own.notes[0].contains(way), "{:?}", own.notes);
             assert_eq!(own.bare.text("network"), Some("veth"));
         }
@@ -169,7 +180,7 @@ mod tests {
     fn servers_on_the_machines_network_are_refused() {
         let mut own = own();
         own.bare = Params::new().with("network", "host");
-        let failed = adapted(&mut own, &at(80)).unwrap_err();
+        let failed = adapted(&mut own, &at(80), None).unwrap_err();
         assert!(failed.message.contains("own network"), "{failed}");
         assert!(failed.hint.unwrap().contains("-p 8080:80"));
     }

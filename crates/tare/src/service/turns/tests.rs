@@ -27,7 +27,9 @@ fn measured(servers: &[SocketAddr], target_ns: u64) -> Outcomes {
         slice_ns: 1_000_000,
         target_ns,
         ready_ns: 50_000_000,
+        are_warm: false,
         cpu: None,
+        groups: Vec::new(),
     };
     let mut client = Client::new(&clock, &cancel, servers, asked);
     measure(&mut client, &block).unwrap()
