@@ -184,12 +184,9 @@ fn against(
 }
 
 /// The two sides that `tare why` asks about.
-pub(super) fn two_sides(
-    options: &Options,
-    cx: &Context<'_>,
-) -> Result<[crate::compare::study::Side; 2], Failed> {
+pub(super) fn two_sides(options: &Options) -> Result<[crate::compare::study::Side; 2], Failed> {
     check(options)?;
-    let sides = sides::of(options, None, false, cx)?;
+    let sides = sides::of(options, None, false)?;
     sides.try_into().map_err(|_| {
         Failed::new(Exit::Usage, "two sides are wanted")
             .hint("tare why --a docker:image=app:1 --b docker:image=app:2 -- CMD")
@@ -266,7 +263,7 @@ fn all_measured(
 ) -> Result<(Comparison, Measured), Failed> {
     let begun_ns = machine.1.now_ns();
     if let Some(commits) = commits.filter(|it| it.are_one() && kind != Kind::ControlOnly) {
-        return Ok((same_commit(commits, kind), Measured::default()));
+        return Ok((same_commit(commits, options, kind), Measured::default()));
     }
     if let Some(command) = &options.setup {
         once(&machine.1.context(progress), "--setup", command)?;
@@ -304,7 +301,13 @@ fn all_measured(
 }
 
 /// Base and head are one commit: there is nothing to build or to measure.
-fn same_commit(commits: &Commits, kind: Kind) -> Comparison {
+fn same_commit(commits: &Commits, options: &Options, kind: Kind) -> Comparison {
+    let mut notes = vec![
+        "head and base are the same program: one commit; nothing was built or measured".to_owned(),
+    ];
+    if options.base.is_none() {
+        notes.push("the branch that head is merged into has it already; `--base HEAD~1` compares with the commit before".to_owned());
+    }
     let sides = commits.all().iter().map(|commit| SideNote {
         arm: commit.arm.to_owned(),
         label: commit.label(),
@@ -320,10 +323,7 @@ fn same_commit(commits: &Commits, kind: Kind) -> Comparison {
         how: "not measured".to_owned(),
         sides: sides.collect(),
         rows: Vec::new(),
-        notes: vec![
-            "head and base are the same program: one commit; nothing was built or measured"
-                .to_owned(),
-        ],
+        notes,
         decision: Decision::Same,
     }
 }

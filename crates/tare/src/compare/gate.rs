@@ -11,8 +11,11 @@ use tare_model::dossier::Dossier;
 use super::limits::Limits;
 use super::row::{self, Row, Word};
 
-/// How often a comparison without a gate may be looked at before it ends; the looks share the rate of false alarms.
+/// How often a comparison without a gate may be looked at. The looks share the rate of false alarms: the last one has
+/// nearly all of it, so that looking early costs it little (Haybittle 1971; Peto and others 1976).
 pub const LOOKS: usize = 5;
+/// The part of the rate that each look before the last one has.
+const EARLY_PART: f64 = 0.05;
 
 /// What is decided.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,9 +51,14 @@ impl Decision {
 
 /// The rows of a comparison without a gate, and what they decide. A difference counts where it passes Holm's correction
 /// over all gated rows and looks.
-pub fn compared(all: &Dossier, limits: &Limits) -> (Vec<Row>, Decision) {
+pub fn compared(all: &Dossier, limits: &Limits, is_last: bool) -> (Vec<Row>, Decision) {
     let mut rows = row::rows(all, limits);
-    let rate = limits.alarm_rate() / LOOKS as f64;
+    let part = if is_last {
+        1.0 - EARLY_PART * (LOOKS - 1) as f64
+    } else {
+        EARLY_PART
+    };
+    let rate = limits.alarm_rate() * part;
     let rejected = holm(&rows, rate, |row| row.p_no_change);
     for (row, is_rejected) in rows.iter_mut().zip(rejected) {
         let differs = matches!(row.word, Word::Slower | Word::Faster);
@@ -207,17 +215,19 @@ mod tests {
 
     #[test]
     fn difference_counts_only_beyond_the_rate_of_all_looks() {
-        let said = |point: f64, half: f64| {
-            let (rows, decision) = compared(&dossier(&[cell("b", point, half)]), &limits());
-            (rows[0].word, decision)
+        let said = |point: f64, half: f64, is_last: bool| {
+            let all = dossier(&[cell("b", point, half)]);
+            compared(&all, &limits(), is_last).1
         };
-        assert_eq!(said(1.06, 0.01), (Word::Slower, Decision::Slower));
-        assert_eq!(said(0.94, 0.01), (Word::Faster, Decision::Faster));
-        // Beyond its 95 % interval, as one of twenty rows is by chance.
-        assert_eq!(
-            said(1.045, 0.04),
-            (Word::Inconclusive, Decision::Inconclusive)
-        );
+        for is_last in [false, true] {
+            assert_eq!(said(1.06, 0.01, is_last), Decision::Slower);
+            assert_eq!(said(0.94, 0.01, is_last), Decision::Faster);
+            // Beyond its 95 % interval, as one of twenty rows is by chance.
+            assert_eq!(said(1.045, 0.04, is_last), Decision::Inconclusive);
+        }
+        // What the last look proves is not enough for one that may be followed by others.
+        assert_eq!(said(1.045, 0.03, true), Decision::Slower);
+        assert_eq!(said(1.045, 0.03, false), Decision::Inconclusive);
     }
 
     #[test]

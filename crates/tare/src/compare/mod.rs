@@ -70,6 +70,12 @@ impl Comparison {
         side.map_or(arm, |side| side.label.as_str())
     }
 
+    /// `41 blocks`.
+    pub fn blocks(&self) -> String {
+        let most = self.rows.iter().map(|row| row.blocks).max().unwrap_or(0);
+        format!("{most} block{}", if most == 1 { "" } else { "s" })
+    }
+
     /// Whether there are more than two sides, so that rows name their arm.
     pub fn has_several(&self) -> bool {
         self.sides.len() > 2

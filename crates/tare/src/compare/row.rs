@@ -306,6 +306,8 @@ fn judge(row: &mut Row, cell: &DossierCell, control: Option<&DossierCell>) {
         row.detectable = cell.mde.or(Some((ratio.high / ratio.low).ln() / 2.0));
         if is_drifting {
             row.note = Some("the difference drifted during the run".to_owned());
+        } else if ratio.low > 1.0 || ratio.high < 1.0 {
+            row.note = Some("it differs, perhaps by less than the floor".to_owned());
         }
     }
     if let Some(span) = control.and_then(|cell| cell.ratio.as_ref())
@@ -390,6 +392,10 @@ pub(super) mod tests {
         let mut short = cell("b", 1.2, 0.01);
         short.base = Some(Span::new(0.99e5, 1e5, 1.01e5));
         assert_eq!(judged(&short, None).word, Word::Same);
+        short.base = Some(Span::new(2.5e5, 2.5e5, 2.5e5));
+        let row = judged(&short, None);
+        assert_eq!(row.word, Word::Inconclusive);
+        assert!(row.note.unwrap().contains("floor"));
     }
 
     #[test]

@@ -91,9 +91,21 @@ pub fn says(row: &Row) -> String {
         Word::Slower if row.confirmed == Some(true) => {
             format!("{word}, confirmed in fresh processes")
         }
-        Word::Same if !row.exact => format!("same (within {})", percent(row.margin)),
+        Word::Same if !row.exact => {
+            // A verdict of equality is one of the 90 % interval, which is narrower.
+            let reach = |it: Effect| it.point.abs() + 0.42 * (it.high - it.low);
+            let is_small = row.change.is_none_or(|it| reach(it) <= row.margin);
+            if is_small {
+                format!("same (within {})", percent(row.margin))
+            } else {
+                format!("same (less than {} apart)", level(row.floor, row.unit))
+            }
+        }
         Word::Inconclusive => match (&row.note, row.detectable) {
             (Some(note), _) => format!("{word}: {note}"),
+            (None, Some(bound)) if bound >= 1.0 => {
+                format!("{word}: too few blocks, or too much noise")
+            }
             (None, Some(bound)) => format!("{word}: could have detected {}", percent(bound)),
             (None, None) => word.to_owned(),
         },
@@ -209,6 +221,18 @@ mod tests {
         assert_eq!(by(&effect(-0.75, 0.01), Unit::Nanoseconds), "4.00× faster");
         assert_eq!(by(&effect(0.041, 0.008), Unit::Nanoseconds), "4.1 % slower");
         assert_eq!(by(&effect(-0.1, 0.001), Unit::Bytes), "10.0 % less");
+    }
+
+    #[test]
+    fn same_row_says_whether_margin_or_floor_made_it_so() {
+        let of = |point: f64| {
+            let mut row = Row::counted("memory".into(), "b", Unit::Bytes, (1e6, 1e6));
+            (row.exact, row.margin, row.floor) = (false, 0.02, 131_072.0);
+            row.change = Some(effect(point, 0.01));
+            says(&row)
+        };
+        assert_eq!(of(0.005), "same (within 2 %)");
+        assert_eq!(of(0.04), "same (less than 128 KiB apart)");
     }
 
     #[test]

@@ -67,6 +67,14 @@ pub struct Seen {
     pub is_chatty: bool,
 }
 
+impl Seen {
+    /// About how long a block of so many sides and the control takes, nanoseconds.
+    pub fn block_ns(&self, sides: usize) -> u64 {
+        // Canary and counters of a trial take a while too.
+        (self.longest_ns + 25_000_000).saturating_mul(sides as u64 + 1)
+    }
+}
+
 /// One round: how long, with which seed, after which run.
 #[derive(Debug, Clone, Copy)]
 pub struct Round<'a> {
@@ -111,9 +119,7 @@ pub fn of_round(sides: &[Side], control: &[String], seen: &Seen, round: Round<'_
         Params::new().with(CALL, call),
     );
     let margin = round.margin;
-    // Canary and counters of a trial take a while too.
-    let block_ns = (seen.longest_ns + 25_000_000) * arms.len() as u64;
-    let blocks = (round.time_ns / block_ns.max(1)).clamp(1, u64::from(BLOCKS_MOST));
+    let blocks = (round.time_ns / seen.block_ns(sides.len())).clamp(1, u64::from(BLOCKS_MOST));
     let per_launch = blocks.div_ceil(LAUNCHES).max(2);
     Study {
         alternate: seen.in_slices.is_ok(),

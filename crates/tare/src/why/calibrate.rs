@@ -149,7 +149,6 @@ pub fn look_at_side(
                     command: command_line(&ask.command),
                     how: how(exit),
                     said: said(&report),
-                    hint: meaning(&report, false),
                 });
             }
             check_pick(ask, "of the command", &report)?;

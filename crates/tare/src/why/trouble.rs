@@ -73,8 +73,6 @@ pub enum Trouble {
         how: String,
         /// What it said, escaped.
         said: String,
-        /// What that usually means.
-        hint: Option<String>,
     },
     /// It works once and fails the second time.
     #[error("the command works once and fails when it is run again: it {how}{said}")]
@@ -243,7 +241,7 @@ impl Trouble {
             Self::ClientFails { .. } => "`{host}` and `{port}` stand for the server's address in the client's arguments".to_owned(),
             Self::ClientTooLong { .. } => "give it a number of requests or a time, such as `ab -n 1000` or `wrk -d 1s`; it runs once a trial".to_owned(),
             Self::FailsOnHost { hint, .. } | Self::FailsInside { hint, .. } => return hint.clone(),
-            Self::FailsAtSide { hint, .. } => hint.clone().unwrap_or_else(|| "`--ignore-failure` measures a command whose exit status is not 0".to_owned()),
+            Self::FailsAtSide { .. } => "`--ignore-failure` measures it nevertheless; it reads an empty standard input unless `--input FILE` names one".to_owned(),
             Self::Left { first, left } => return left.hint().or_else(|| first.hint()),
             Self::NotRemoved { source, .. } => {
                 return source.hint().or_else(|| Some("`tare clean` tries again".to_owned()));

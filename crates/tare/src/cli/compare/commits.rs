@@ -164,6 +164,12 @@ pub(super) fn last_words(finished: &Finished) -> String {
     };
     let text = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(SAID_LIMIT)..]);
     let lines: Vec<String> = text.trim().lines().map(output::printable).collect();
+    if lines.is_empty() {
+        return match finished.status {
+            Some(status) => format!("it exited with status {status} and said nothing"),
+            None => "it was killed and said nothing".to_owned(),
+        };
+    }
     lines.join("\n")
 }
 

@@ -40,7 +40,7 @@ pub(super) fn looked(
     cx: &Context<'_>,
 ) -> Result<Looked, Failed> {
     let is_control_only = kind == Kind::ControlOnly;
-    let mut sides = sides::of(options, commits, is_control_only, cx)?;
+    let mut sides = sides::of(options, commits, is_control_only)?;
     if sides.len() < 2 {
         return Err(Failed::new(Exit::Usage, "one command alone is compared with nothing")
             .hint("name another: tare compare 'CMD A' 'CMD B'; `tare gate --aa` compares one with itself"));
@@ -185,15 +185,11 @@ fn same_output(options: &Options, sides: &[Side], looks: &[Observed]) -> Result<
 
 /// Where two outputs differ first.
 fn difference(one: &[u8], other: &[u8]) -> String {
-    let lines = |bytes: &[u8]| -> Vec<Vec<u8>> {
-        bytes
-            .split(|byte| *byte == b'\n')
-            .map(<[u8]>::to_vec)
-            .collect()
-    };
+    let lines =
+        |bytes| -> Vec<&[u8]> { <[u8]>::split_inclusive(bytes, |it| *it == b'\n').collect() };
     let (one, other) = (lines(one), lines(other));
     let place = one.iter().zip(&other).take_while(|(a, b)| a == b).count();
-    let shown = |lines: &[Vec<u8>]| match lines.get(place) {
+    let shown = |lines: &[&[u8]]| match lines.get(place) {
         None => "nothing".to_owned(),
         Some(line) => {
             let text = String::from_utf8_lossy(line);
@@ -234,10 +230,13 @@ mod tests {
     fn difference_names_the_first_line_that_differs() {
         assert_eq!(
             difference(b"a\nb\nc", b"a\n\x1b[31m\nc"),
-            "line 2 is `b` and `\\u{1b}[31m`"
+            "line 2 is `b\\n` and `\\u{1b}[31m\\n`"
         );
-        assert_eq!(difference(b"a\n", b"a\nb\n"), "line 2 is `` and `b`");
-        assert_eq!(difference(b"", b"x"), "line 1 is `` and `x`");
+        assert_eq!(
+            difference(b"a\n", b"a\nb\n"),
+            "line 2 is nothing and `b\\n`"
+        );
+        assert_eq!(difference(b"", b"x"), "line 1 is nothing and `x`");
     }
 
     #[test]

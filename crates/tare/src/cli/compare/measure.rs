@@ -35,6 +35,8 @@ const ROUNDS_MOST: usize = gate::LOOKS;
 const PARTS: [u64; ROUNDS_MOST] = [16, 4, 2, 1, 1];
 /// The least time of such a round.
 const ROUND_LEAST_NS: u64 = 8_000_000_000;
+/// Its least blocks; arms that start slowly take the time of some of them.
+const ROUND_LEAST_BLOCKS: u64 = 12;
 /// Of the time, what a further round needs at least to be worth its start.
 const WORTHWHILE_PART: u64 = 8;
 /// What is kept of the time for removing everything.
@@ -55,6 +57,17 @@ pub(super) struct Question<'a> {
     pub(super) hooks: Hooks<'a>,
     /// Whether the session had a run before.
     pub(super) is_later: bool,
+}
+
+impl Question<'_> {
+    fn left_ns(&self, session: &Session) -> u64 {
+        let spent_ns = session.now_ns().saturating_sub(self.begun_ns) + ENDING_NS;
+        self.budget_ns.saturating_sub(spent_ns)
+    }
+
+    fn is_worthwhile(&self, left_ns: u64) -> bool {
+        left_ns >= self.budget_ns / WORTHWHILE_PART
+    }
 }
 
 /// What came of it.
@@ -160,16 +173,17 @@ pub(super) fn all(
     let mut data: Vec<RunData> = Vec::new();
     let mut measured = Measured::default();
     for (number, part) in PARTS.into_iter().enumerate() {
-        let spent_ns = session.now_ns().saturating_sub(question.begun_ns) + ENDING_NS;
-        let left_ns = question.budget_ns.saturating_sub(spent_ns);
+        let left_ns = question.left_ns(session);
         let is_planned = number < planned;
-        if !is_planned && left_ns < question.budget_ns / WORTHWHILE_PART {
+        if !is_planned && !question.is_worthwhile(left_ns) {
             break;
         }
         let time_ns = if question.gate {
             left_ns / if is_planned { 2 - number as u64 } else { 1 }
         } else {
-            (left_ns / part).max(ROUND_LEAST_NS.min(left_ns))
+            let block_ns = question.seen.block_ns(question.sides.len());
+            let least_ns = ROUND_LEAST_NS.max(block_ns.saturating_mul(ROUND_LEAST_BLOCKS));
+            (left_ns / part).max(least_ns.min(left_ns))
         };
         let round = Round {
             time_ns: time_ns.max(1),
@@ -195,7 +209,9 @@ pub(super) fn all(
             .whole_trials
             .clone_from(&done.data.head.whole_trials);
         data.push(done.data);
-        (measured.rows, measured.decision) = judged(&data, question);
+        let is_last =
+            number + 1 == ROUNDS_MOST || !question.is_worthwhile(question.left_ns(session));
+        (measured.rows, measured.decision) = judged(&data, question, is_last);
         measured.is_interrupted = done.is_interrupted;
         if measured.is_interrupted || is_over(&measured.rows, question, number + 1, planned) {
             break;
@@ -238,10 +254,10 @@ fn so_far(measured: &Measured) {
 }
 
 /// The rows of all rounds together.
-fn judged(data: &[RunData], question: &Question<'_>) -> (Vec<Row>, Decision) {
+fn judged(data: &[RunData], question: &Question<'_>, is_last: bool) -> (Vec<Row>, Decision) {
     let all = joined(data);
     if !question.gate {
-        return gate::compared(&all, question.limits);
+        return gate::compared(&all, question.limits, is_last);
     }
     let mut halves = vec![joined(&data[..1])];
     if data.len() > 1 {

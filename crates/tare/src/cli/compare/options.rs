@@ -82,7 +82,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE")]
     pub(super) input: Option<PathBuf>,
     /// Run each command through a shell, whose start is then measured too (default: no shell).
-    #[arg(long, value_name = "SHELL", num_args = 0..=1, default_missing_value = "sh", require_equals = true)]
+    #[arg(short = 'S', long, value_name = "SHELL", num_args = 0..=1, default_missing_value = "sh", require_equals = true)]
     pub(super) shell: Option<String>,
     /// Measure commands whose exit status is not 0.
     #[arg(short, long)]
@@ -124,7 +124,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
     /// Write the comparison as JSON; `-` prints it, and nothing else, on standard output.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, alias = "export-json", value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
     /// Write a JUnit report.
     #[arg(long, value_name = "FILE")]
@@ -136,7 +136,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE")]
     pub(super) sarif: Option<PathBuf>,
     /// Write the summary for a pull request, as Markdown.
-    #[arg(long, value_name = "FILE.md")]
+    #[arg(long, alias = "export-markdown", value_name = "FILE.md")]
     pub(super) summary: Option<PathBuf>,
     /// Print a line that marks the job on this runner.
     #[arg(long, value_name = "RUNNER", default_value = "none")]
@@ -246,7 +246,7 @@ impl Options {
 
     /// The words of a command, or those that have a shell run it.
     pub(super) fn words(&self, text: &str) -> Result<Vec<String>, Failed> {
-        let Some(shell) = &self.shell else {
+        let Some(shell) = self.shell.as_ref().filter(|it| *it != "none") else {
             return words(text);
         };
         let mut words = words(shell)?;
@@ -335,6 +335,8 @@ mod tests {
         assert_eq!(commands[1].1, ["echo", "$HOME"]);
         let through = options(&["--shell", "a | b", "c"]).commands().unwrap();
         assert_eq!(through[0].1, ["sh", "-c", "a | b"]);
+        let without = options(&["--shell=none", "a | b"]).commands().unwrap();
+        assert_eq!(without[0].1, ["a", "|", "b"]);
         assert!(options(&["'open"]).commands().is_err());
     }
 

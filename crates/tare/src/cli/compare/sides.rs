@@ -11,7 +11,7 @@ use super::commits::Commits;
 use super::options::Options;
 use crate::compare::study::Side;
 use crate::config::given;
-use crate::cx::{Context, files};
+use crate::cx::files;
 use crate::env;
 use crate::report::command_line;
 use crate::why::{Trouble, carry};
@@ -64,7 +64,6 @@ pub(super) fn of(
     options: &Options,
     commits: Option<&Commits>,
     is_aa: bool,
-    cx: &Context<'_>,
 ) -> Result<Vec<Side>, Failed> {
     let mut environments = Vec::new();
     for text in [&options.env, &options.a, &options.b].into_iter().flatten() {
@@ -118,7 +117,7 @@ pub(super) fn of(
     let mut sides = Vec::new();
     for side in wanted {
         let environment = side.environment.map(|place| &environments[place]);
-        sides.push(carried(options, side, environment, cx)?);
+        sides.push(carried(options, side, environment)?);
     }
     show_all(&mut sides);
     Ok(sides)
@@ -129,7 +128,6 @@ fn carried(
     options: &Options,
     side: Wanted,
     environment: Option<&Environment>,
-    cx: &Context<'_>,
 ) -> Result<Side, Failed> {
     let host = env::find(HOST).expect("the host is always an environment");
     let (driver, settings) = match environment {
@@ -181,7 +179,6 @@ fn carried(
     if options.ignore_failure {
         call.tolerated = (1..=255).collect();
     }
-    let _ = cx;
     Ok(Side {
         arm: side.arm,
         label: side.label,

@@ -48,7 +48,7 @@ pub(super) fn asked(
         aa: Vec::new(),
         ..head.clone()
     };
-    let (rows, decision) = gate::compared(&all, limits);
+    let (rows, decision) = gate::compared(&all, limits, true);
     let label = |dossier: &Dossier| {
         format!(
             "{} of {}, {}",

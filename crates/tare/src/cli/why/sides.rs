@@ -49,7 +49,7 @@ impl Why {
         cx: &Context<'_>,
     ) -> Result<(Ask, First), Failed> {
         let options = Options::of_sides(pair, &self.command)?;
-        let [a, b] = compare::two_sides(&options, cx)?;
+        let [a, b] = compare::two_sides(&options)?;
         if a.driver != b.driver {
             return Err(Failed::new(
                 Exit::Usage,

@@ -50,15 +50,10 @@ fn drawn(comparison: &Comparison, table: &[&Row], rows: &[&Row], exact: &[&Row])
         .take(4)
         .map(|side| format!("{} {}", text(&side.arm, 20), text(&side.label, TEXT_MOST)))
         .collect();
-    let blocks = comparison
-        .rows
-        .iter()
-        .map(|row| row.blocks)
-        .max()
-        .unwrap_or(0);
+    let blocks = comparison.blocks();
     let _ = writeln!(
         out,
-        "{} · {:.0} s on this machine, {}, {blocks} blocks\n",
+        "{} · {:.0} s on this machine, {}, {blocks}\n",
         labels.join(" → "),
         comparison.wall_s,
         text(&comparison.how, 100),

@@ -21,10 +21,9 @@ pub fn terminal(comparison: &Comparison, width: usize) -> String {
     counts(&exact, &mut lines);
     if !comparison.rows.is_empty() {
         lines.push(String::new());
-        let blocks = comparison.rows.iter().map(|row| row.blocks).max();
+        let blocks = comparison.blocks();
         lines.push(format!(
-            "{} blocks in {:.0} s · {} · seed {}",
-            blocks.unwrap_or(0),
+            "{blocks} in {:.0} s · {} · seed {}",
             comparison.wall_s,
             harmless(&comparison.how),
             comparison.seed
