@@ -82,7 +82,7 @@ impl Gate {
 fn control(comparison: &Comparison) -> String {
     let gated = || comparison.rows.iter().filter(|row| row.gated);
     if gated().all(|row| row.change.is_none()) {
-        return "\nToo few blocks to say anything about this machine; give more time with `--budget`.\n".to_owned();
+        return "\nToo few blocks to say whether this machine would be red for nothing; give more time with `--budget`.\n".to_owned();
     }
     let red = gated().filter(|row| row.word == Word::Slower).count();
     let wide = gated().filter_map(|row| row.change.map(|it| (it.high - it.low) / 2.0));

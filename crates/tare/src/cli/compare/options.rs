@@ -82,7 +82,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE")]
     pub(super) input: Option<PathBuf>,
     /// Run each command through a shell, whose start is then measured too (default: no shell).
-    #[arg(short = 'S', long, value_name = "SHELL", num_args = 0..=1, default_missing_value = "sh", require_equals = true)]
+    #[arg(long, value_name = "SHELL", num_args = 0..=1, default_missing_value = "sh", require_equals = true)]
     pub(super) shell: Option<String>,
     /// Measure commands whose exit status is not 0.
     #[arg(short, long)]
