@@ -90,7 +90,7 @@ pub struct Hunt {
     to_prove: Option<Vec<Vec<String>>>,
     /// The arms that proved something, by what they do without.
     proofs: BTreeMap<Vec<String>, String>,
-    /// Whether a copy of the container costs anything that could be searched for.
+    /// Whether a copy of the container may cost something that could be searched for.
     is_worthwhile: bool,
     /// What the search takes for no cost: the baseline, or a plain container where what every container is carries a
     /// part by itself.
@@ -188,7 +188,7 @@ impl Hunt {
             to_prove: None,
             proofs: BTreeMap::new(),
             is_worthwhile: (asks.copy.is_none() && floor == asks.base.id)
-                || has_part(&readings, ask, (floor, whole(ask))),
+                || may_have_part(&readings, ask, (floor, whole(ask))),
             floor,
             likely,
             is_explained: false,
@@ -423,11 +423,20 @@ fn whole(ask: &Ask) -> &str {
     if has_copy { COPY } else { &ask.driver }
 }
 
-/// Whether one arm costs surely more than another, and not only next to nothing of the whole.
-fn has_part(readings: &Readings, ask: &Ask, (below, above): (&str, &str)) -> bool {
+/// What one arm costs more than another, as a share of the whole.
+fn part(readings: &Readings, ask: &Ask, (below, above): (&str, &str)) -> Option<Shown> {
     let total = Total::of(readings, ask.base().id, &ask.driver, &ask.metric);
-    let part = came_back(&readings.differences(below, above, &ask.metric), &total);
-    part.is_some_and(|it| it.low > 0.0 && it.share >= LEAST_SHARE)
+    came_back(&readings.differences(below, above, &ask.metric), &total)
+}
+
+/// Whether one arm costs surely more than another, and not only next to nothing of the whole.
+fn has_part(readings: &Readings, ask: &Ask, arms: (&str, &str)) -> bool {
+    part(readings, ask, arms).is_some_and(|it| it.low > 0.0 && it.share >= LEAST_SHARE)
+}
+
+/// Whether it is not excluded that one arm costs more than another: the search itself then finds out.
+fn may_have_part(readings: &Readings, ask: &Ask, arms: (&str, &str)) -> bool {
+    part(readings, ask, arms).is_some_and(|it| it.high >= LEAST_SHARE)
 }
 
 /// What the search takes for no cost.
