@@ -1,4 +1,4 @@
-//! Study files: [`tare_core::config`] with what the drivers of [`env`](crate::env) take.
+//! Study files: [`tare_core::config`] with what the drivers of [`crate::env`] take.
 
 use tare_model::{ArmId, Params, Study};
 

@@ -125,6 +125,14 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether a file says so that was read while another process wrote it.
+    pub(super) fn may_be_torn(&self) -> bool {
+        matches!(
+            self,
+            Self::Corrupt { .. } | Self::Foreign { .. } | Self::NotAStore(_)
+        )
+    }
+
     /// What the reader can do.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {

@@ -91,13 +91,16 @@ impl Store {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
             Err(error) => return Err(of_file(path, "open", &error)),
         };
-        let opened = if length == 0 {
-            empty()
-        } else {
-            reading::open(path)
-                .and_then(|connection| Self::set_up_to_read(connection, path, length))
+        let open = || {
+            let opened = if length == 0 {
+                empty()
+            } else {
+                reading::open(path)
+                    .and_then(|connection| Self::set_up_to_read(connection, path, length))
+            };
+            opened.map_err(|error| error.at(path))
         };
-        let connection = opened.map_err(|error| error.at(path))?;
+        let connection = reading::steadily(open)?;
         let store = Self::over(connection, path);
         Ok(Self {
             has_readers: store.is_file,

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::{PATIENCE, SetUp};
+use super::{PATIENCE, SetUp, StoreError};
 
 /// Opens the file, which is there and not empty.
 pub(super) fn open(path: &Path) -> Result<Connection, SetUp> {
@@ -23,6 +23,20 @@ pub(super) fn open(path: &Path) -> Result<Connection, SetUp> {
             other => other,
         },
     }
+}
+
+/// What opens a file: a few times, because one that another process is just making looks damaged, and a moment later it
+/// does not.
+pub(super) fn steadily<T>(open: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    const LOOKS: u32 = 5;
+    let mut opened = open();
+    for _ in 1..LOOKS {
+        if !opened.as_ref().is_err_and(StoreError::may_be_torn) {
+            break;
+        }
+        opened = open();
+    }
+    opened
 }
 
 /// Steps of SQLite between two looks at how many there were.
@@ -93,7 +107,7 @@ fn unchanging(path: &Path) -> Result<Connection, SetUp> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Store, StoreError};
+    use crate::store::Store;
 
     #[test]
     fn an_answer_that_is_longer_than_its_file_is_ended() {

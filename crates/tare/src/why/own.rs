@@ -30,7 +30,6 @@ mod sifting;
 mod trace;
 
 pub(super) use eliminated::{FAILS, TriedWithout, noted, settle};
-pub(super) use hunt::came_back;
 pub use hunt::{Hunt, Next, one_more_ns};
 pub(super) use sifting::sifted;
 

@@ -10,6 +10,7 @@
 use tare_stats::{Interval, median};
 
 use super::readings::{ByBlock, Readings, interval, joint, p_greater, plain};
+use super::search::Shown;
 
 /// A share that is no larger than this makes no cause of what was removed.
 pub(super) const NO_CAUSE: f64 = 0.25;
@@ -36,6 +37,17 @@ pub struct Removed {
 }
 
 impl Total {
+    /// What comes back of it where something is put back, by block.
+    pub(in crate::why) fn came_back(&self, back: &ByBlock) -> Option<Shown> {
+        let back = self.without(back)?;
+        let share = back.share?;
+        Some(Shown {
+            low: back.effect.low,
+            share: share.point,
+            high: share.high,
+        })
+    }
+
     /// What `arm` costs more than `earlier`.
     pub fn of(readings: &Readings, earlier: &str, arm: &str, metric: &str) -> Self {
         Self::new(

@@ -222,10 +222,10 @@ pub(super) fn findings(
     };
     let without = |arm: &str| own::without_of(other(arm)?);
     own_parts::sifted(&mut findings, without, |set, rest| {
-        own_parts::came_back(&readings.differences(set, rest, &asked), &total)
+        total.came_back(&readings.differences(set, rest, &asked))
     });
     let of_plain = readings.differences(study.baseline.as_str(), own_parts::PLAIN, &asked);
-    let of_container = own_parts::came_back(&of_plain, &total).map(|it| it.share);
+    let of_container = total.came_back(&of_plain).map(|it| it.share);
     own_parts::settle(&mut findings, &differences, &without_parts, of_container);
     narrower_first(&mut findings, |arm| {
         other(arm).is_some_and(|spec| spec.driver == env.driver && spec.settings == env.settings)

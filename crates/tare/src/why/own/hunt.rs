@@ -14,7 +14,7 @@ use tare_stats::median;
 
 use super::super::counterfactual::{Trial, Tried};
 use super::super::pace::Pace;
-use super::super::readings::{ByBlock, Readings, joint, plain};
+use super::super::readings::{Readings, joint, plain};
 use super::super::search::{Item, LEAST_SHARE, Probe, Search, Shown};
 use super::super::studies::{Arms, base_arms};
 use super::super::total::Total;
@@ -188,7 +188,8 @@ impl Hunt {
             to_prove: None,
             proofs: BTreeMap::new(),
             is_worthwhile: (asks.copy.is_none() && floor == asks.base.id)
-                || may_have_part(&readings, ask, (floor, whole(ask))),
+                || part(&readings, ask, (floor, whole(ask)))
+                    .is_some_and(|it| it.high >= LEAST_SHARE),
             floor,
             likely,
             is_explained: false,
@@ -390,10 +391,8 @@ impl Hunt {
         let back = |set: &[String], member: &str| {
             let rest = self.proofs.get(&without_one(set, member))?;
             let whole = self.proofs.get(set)?;
-            came_back(
-                &readings.differences(whole, rest, &ask.metric),
-                &Total::of(readings, self.floor, self::whole(ask), &ask.metric),
-            )
+            Total::of(readings, self.floor, self::whole(ask), &ask.metric)
+                .came_back(&readings.differences(whole, rest, &ask.metric))
         };
         let several = sets.iter().map(|set| sorted(set));
         let mut left: Vec<Vec<String>> = several
@@ -406,17 +405,6 @@ impl Hunt {
     }
 }
 
-/// What comes back of a total where something is put back, by block.
-pub(in crate::why) fn came_back(back: &ByBlock, total: &Total) -> Option<Shown> {
-    let back = total.without(back)?;
-    let share = back.share?;
-    Some(Shown {
-        low: back.effect.low,
-        share: share.point,
-        high: share.high,
-    })
-}
-
 /// The arm that has every difference and can do without some: the environment, or a copy of it.
 fn whole(ask: &Ask) -> &str {
     let has_copy = ask.own.as_ref().is_some_and(|asks| asks.copy.is_some());
@@ -426,25 +414,19 @@ fn whole(ask: &Ask) -> &str {
 /// What one arm costs more than another, as a share of the whole.
 fn part(readings: &Readings, ask: &Ask, (below, above): (&str, &str)) -> Option<Shown> {
     let total = Total::of(readings, ask.base().id, &ask.driver, &ask.metric);
-    came_back(&readings.differences(below, above, &ask.metric), &total)
-}
-
-/// Whether one arm costs surely more than another, and not only next to nothing of the whole.
-fn has_part(readings: &Readings, ask: &Ask, arms: (&str, &str)) -> bool {
-    part(readings, ask, arms).is_some_and(|it| it.low > 0.0 && it.share >= LEAST_SHARE)
-}
-
-/// Whether it is not excluded that one arm costs more than another: the search itself then finds out.
-fn may_have_part(readings: &Readings, ask: &Ask, arms: (&str, &str)) -> bool {
-    part(readings, ask, arms).is_some_and(|it| it.high >= LEAST_SHARE)
+    total.came_back(&readings.differences(below, above, &ask.metric))
 }
 
 /// What the search takes for no cost.
 fn floor(readings: &Readings, ask: &Ask, asks: &Asks) -> &'static str {
-    if asks.plain.is_some() && has_part(readings, ask, (asks.base.id, PLAIN)) {
-        PLAIN
-    } else {
-        asks.base.id
+    let of_plain = asks
+        .plain
+        .as_ref()
+        .and_then(|_| part(readings, ask, (asks.base.id, PLAIN)));
+    // Surely more, and not only next to nothing of the whole.
+    match of_plain {
+        Some(it) if it.low > 0.0 && it.share >= LEAST_SHARE => PLAIN,
+        _ => asks.base.id,
     }
 }
 
@@ -464,7 +446,7 @@ fn shown(readings: &Readings, ask: &Ask, (floor, arm): (&str, &str)) -> Option<S
             high: removed.iter().copied().fold(f64::NEG_INFINITY, f64::max) / total,
         });
     }
-    came_back(&raw, &whole_cost)
+    whole_cost.came_back(&raw)
 }
 
 fn tried(ask: &Ask, asks: &Asks, without: &[String]) -> Tried {
