@@ -181,7 +181,7 @@ fn all(
     Ok(())
 }
 
-/// All tests, and beside them what needs no quiet; what compares times runs after them, alone.
+/// All tests, and at the same time what needs no quiet; what compares times runs after them, alone.
 fn every_test(tests: &Program, is_provisioned: bool, tally: &Mutex<Tally>) -> Result<()> {
     let lanes::Jobs { beside, alone } = lanes::build(tests, WINDOWS)?;
     let (tested, checked) = std::thread::scope(|scope| {

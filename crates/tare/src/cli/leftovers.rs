@@ -50,7 +50,7 @@ pub(super) struct Swept {
 
 /// Every driver is asked about every dead run, whatever the others answered; a run's folder goes last and
 /// only if nothing of it is left, so that another `tare clean` can try again. Meanwhile the run is owned here, so
-/// that nobody goes on with what is being removed.
+/// that no other command resumes what is being removed.
 pub(super) fn sweep<'a>(
     cx: &Context<'_>,
     state: &Path,
@@ -58,7 +58,7 @@ pub(super) fn sweep<'a>(
 ) -> Result<Swept, Failed> {
     let mut swept = Swept::default();
     for run in dead {
-        // Somebody else may have taken it up by now, or removed it.
+        // Another command may have resumed or removed it.
         let Some(owner) = Owner::take_dead(state, run)? else {
             continue;
         };

@@ -21,7 +21,7 @@ pub(super) const GRACE: Duration = Duration::from_secs(2);
 /// How long an agent may take to answer `Cancel` before it is taken for lost: one whose arm hardly gets a processor
 /// answers late.
 const CANCEL_LIMIT: Duration = Duration::from_secs(15);
-/// The same where somebody waits for the run's end.
+/// The same once the user has asked to stop.
 const CANCEL_LIMIT_AT_END: Duration = Duration::from_secs(2);
 /// The longest first slice of a wait. Longer trials hardly feel a host that wakes up beside them, and a
 /// user who presses Ctrl-C does not wait for their end.
