@@ -6,6 +6,7 @@
 
 mod common;
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -158,6 +159,34 @@ fn a_program_that_ends_before_its_first_slice_does_is_never_stopped() {
     assert!(command.wall_ns > 0);
     let failed = alone(&cut("sh", &["-c", "exit 3"])).command.unwrap();
     assert_eq!(failed.exit, Exit::Code(3));
+}
+
+#[test]
+fn several_runs_in_a_trial_are_reported_as_their_mean() {
+    // Each run finds its folder empty, and the last one is the slowest.
+    let count = std::env::temp_dir().join(format!("tare-runs-{}", std::process::id()));
+    let script = format!(
+        "test ! -e here && touch here && echo x >>{0} && test $(wc -l <{0}) -lt 3 || sleep 0.3",
+        count.display()
+    );
+    let call = CommandCall {
+        runs: NonZeroU32::new(3),
+        ..CommandCall::new("sh", ["-c", &script])
+    };
+    let report = alone(&call);
+    let elapsed_ns = report.elapsed_ns;
+    let command = report.command.unwrap();
+    assert!(command.exit.is_success(), "{command:?}");
+    assert_eq!(std::fs::read_to_string(&count).unwrap(), "x\nx\nx\n");
+    std::fs::remove_file(count).unwrap();
+    assert!(command.wall_ns >= 100_000_000, "{command:?}");
+    assert!(3 * command.wall_ns <= elapsed_ns, "{elapsed_ns} ns");
+    // A run that fails is the last.
+    let fails = CommandCall {
+        runs: NonZeroU32::new(1000),
+        ..CommandCall::new("sh", ["-c", "exit 3"])
+    };
+    assert_eq!(alone(&fails).command.unwrap().exit, Exit::Code(3));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! [`CommandReport`] what came of it. Nothing passes through a shell: arguments are a list.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
@@ -124,6 +125,10 @@ pub struct CommandCall {
     /// How it is stopped on its way and goes on again; `None` for a program that runs to its end in one go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_slices: Option<InSlices>,
+    /// How many times it runs, one run after another, each in a fresh folder; once for `None`. Of several the report
+    /// has the mean time and use of a run, and all else of the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs: Option<NonZeroU32>,
     /// Whether a run that is ended at its limit counts as one that took at least so long; for those who read it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut_off: bool,
@@ -277,7 +282,7 @@ pub struct CommandReport {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, Bytes>,
     /// Between the request to start it and its end, nanoseconds on the monotonic clock, without the time in which
-    /// it was stopped.
+    /// it was stopped; the mean of several runs.
     pub wall_ns: u64,
     /// How often it was stopped.
     #[serde(default, skip_serializing_if = "is_nothing")]

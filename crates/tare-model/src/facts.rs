@@ -37,6 +37,11 @@ pub fn cpu_list(list: &str) -> Option<Vec<usize>> {
 
 /// Processors that a control group's quota amounts to; `None` without a quota.
 pub fn cpu_quota(facts: &Facts) -> Option<f64> {
+    quota_us(facts).map(|(quota, period)| quota / period)
+}
+
+/// A control group's quota of processor time and the period that it is for, microseconds; `None` without a quota.
+pub fn quota_us(facts: &Facts) -> Option<(f64, f64)> {
     let (quota, period) = match facts.get(fact::CGROUP_CPU_MAX) {
         Some(both) => both.split_once(' ').unwrap_or((both, "100000")),
         None => (
@@ -45,7 +50,7 @@ pub fn cpu_quota(facts: &Facts) -> Option<f64> {
         ),
     };
     let (quota, period): (f64, f64) = (quota.parse().ok()?, period.trim().parse().ok()?);
-    (quota > 0.0 && period > 0.0).then(|| quota / period)
+    (quota > 0.0 && period > 0.0).then_some((quota, period))
 }
 
 /// Bytes of a control group's memory limit; `None` without one.

@@ -377,6 +377,10 @@ fn measured(
             "whole runs in random order ({})",
             measured.whole_trials.join("; ")
         ),
+        Err(why) if looked.seen.runs > 1 => format!(
+            "{} whole runs per trial, sides in random order, because a command {why}",
+            looked.seen.runs
+        ),
         Err(why) => format!("whole runs in random order, because a command {why}"),
     };
     let comparison = Comparison {

@@ -315,7 +315,9 @@ fn alone(trouble: Trouble, own: &Own) -> Failed {
                 Exit::Failure,
                 format!("the command fails in a copy of the container: it {how}{said}"),
             )
-            .maybe(hint.or_else(|| reach::networks_hint(own)).or_else(|| trouble.hint()))
+            .hint(hint.or_else(|| reach::networks_hint(own)).unwrap_or_else(|| {
+                "run it in the container by hand until it exits with status 0; a copy lacks your networks, sockets and writable folders (`--join-networks`, `--share-writable`)".to_owned()
+            }))
         }
         Trouble::TooLong { limit_s, .. } => Failed::new(
             Exit::Failure,

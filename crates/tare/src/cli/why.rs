@@ -474,6 +474,8 @@ impl Why {
     }
 }
 
+/// From this ratio on the cause of what is not decided is searched for.
+const WORTH_A_SEARCH: f64 = 1.1;
 /// Blocks of the first study that gives more to what is not decided.
 const AGAIN_FIRST: u32 = 24;
 
@@ -491,8 +493,11 @@ fn answer(
     let mut measured = runner.measure(&study)?;
     runner.tell_first(&measured);
     measured = closer(ask, first, runner, measured, true);
-    if measured.is_over() || !(asked.ladder || differs(&measured)) {
+    if measured.is_over() {
         return Ok(measured);
+    }
+    if !(asked.ladder || differs(&measured) || may_differ(ask, &measured)) {
+        return Ok(closer(ask, first, runner, measured, false));
     }
     let measured = if ask.own.is_some() {
         let measured = own::hunt(ask, first, runner, measured, asked.apply_check)?;
@@ -535,8 +540,8 @@ fn rounds(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Measu
 }
 
 /// Until both sides were compared closely enough, or the time is over: more blocks of both, first in a part of the time,
-/// so that some is left to say why. With `then_why` a difference that is still there after a closer look is enough:
-/// what looks for its cause has both sides in its blocks again.
+/// so that some is left to say why. With `then_why` a difference that is still there after a closer look is enough, and
+/// the time for a search is left: it has both sides in its blocks again.
 fn closer(
     ask: &Ask,
     first: &First,
@@ -552,7 +557,10 @@ fn closer(
             break;
         }
         let pace = Pace::of(&measured.data, &ask.driver, first);
-        let time_ns = runner.left_ns(ask) / part;
+        let left_ns = runner.left_ns(ask);
+        let searched = ask.own.as_ref().filter(|_| then_why);
+        let search_ns = searched.map_or(0, |asks| crate::why::own::search_ns(asks, pace));
+        let time_ns = (left_ns / part).min(left_ns.saturating_sub(search_ns));
         let n_blocks = measured.n_blocks();
         if let Some(study) = studies::closer_study(ask, first, pace, (time_ns, n_blocks)) {
             output::tell("looking more closely at both sides");
@@ -580,6 +588,14 @@ fn decided(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Meas
         blocks *= 2;
     }
     measured
+}
+
+/// Whether the sides of a user's container look different but for their intervals.
+fn may_differ(ask: &Ask, measured: &Measured) -> bool {
+    let mut cells = measured.dossier.cells.iter();
+    let cell = cells.find(|cell| cell.arm == ask.driver && cell.metric == ask.metric);
+    let ratio = cell.and_then(|cell| cell.ratio);
+    ask.own.is_some() && ratio.is_some_and(|ratio| ratio.point.ln().abs() >= WORTH_A_SEARCH.ln())
 }
 
 /// Whether there is a difference to explain: the command is slower or faster, or starting the environment takes long.

@@ -4,6 +4,7 @@
 //! arm, as a prefix or a variable is.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use tare_model::arm::Asked;
 use tare_model::command::{InSlices, Stdout};
@@ -60,6 +61,8 @@ impl Side {
 pub struct Seen {
     /// How long one run of the slowest takes, nanoseconds.
     pub longest_ns: u64,
+    /// How many times each runs in a trial.
+    pub runs: u32,
     /// How the commands are cut, or why they are not.
     pub in_slices: Result<InSlices, String>,
     /// Whether they print more than a store should hold of each run: then it goes to `/dev/null`. A little output goes
@@ -71,7 +74,7 @@ impl Seen {
     /// About how long a block of so many sides and the control takes, nanoseconds.
     pub fn block_ns(&self, sides: usize) -> u64 {
         // Canary and counters of a trial take a while too.
-        (self.longest_ns + 25_000_000).saturating_mul(sides as u64 + 1)
+        (self.longest_ns * u64::from(self.runs) + 25_000_000).saturating_mul(sides as u64 + 1)
     }
 }
 
@@ -105,6 +108,7 @@ pub fn of_round(sides: &[Side], control: &[String], seen: &Seen, round: Round<'_
     last.role.before = round.before.map(ToString::to_string);
     let call = CommandCall {
         in_slices: seen.in_slices.as_ref().ok().copied(),
+        runs: NonZeroU32::new(seen.runs).filter(|runs| runs.get() > 1),
         stdout: if seen.is_chatty && base.call.pick.is_none() {
             Stdout::Discarded
         } else {
@@ -128,7 +132,7 @@ pub fn of_round(sides: &[Side], control: &[String], seen: &Seen, round: Round<'_
         blocks_min: BLOCKS_LEAST,
         blocks_max: BLOCKS_MOST,
         blocks_per_launch: u32::try_from(per_launch).unwrap_or(u32::MAX),
-        trial_ns: seen.longest_ns,
+        trial_ns: seen.longest_ns * u64::from(seen.runs),
         limit_ns: seen.longest_ns.saturating_mul(20).max(LEAST_LIMIT_NS),
         budget_ns: Some(round.time_ns),
         allow_different_tools: true,
@@ -203,6 +207,7 @@ mod tests {
         sides[1].variables = BTreeMap::from([("X".into(), "1".into())]);
         let seen = Seen {
             longest_ns: 1_000_000,
+            runs: 1,
             in_slices: Err("is short".into()),
             is_chatty: false,
         };

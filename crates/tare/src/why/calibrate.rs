@@ -21,7 +21,7 @@ use super::observed::{First, Inside, Observed, SideLook, common};
 use super::served::AtServer;
 use super::studies::CHATTY_BYTES;
 use super::trouble::{absent, failed, how, meaning, said};
-use super::{Ask, HOST, Trouble, carry, proxied, served};
+use super::{Ask, HOST, Trouble, carry, pace, proxied, served};
 use crate::cause::switch::target;
 use crate::cx::{CONTROL_LIMIT, Context, Event};
 use crate::env::question::{self, NoAnswer};
@@ -109,7 +109,7 @@ pub fn look(
         .into(),
         Err(why) => format!("the command is run in one go, because it {why}").into(),
     });
-    Ok(First {
+    let mut first = First {
         host,
         env,
         life_ns,
@@ -117,7 +117,14 @@ pub fn look(
         cut_ns: None,
         is_fresh: ask.is_fresh(),
         in_slices,
-    })
+    };
+    let runs = pace::runs(&first);
+    if runs.get() > 1 {
+        first.remarks.push(format!(
+            "the command runs {runs} times in a trial, because a single run ends about where the processor quota is used up"
+        ));
+    }
+    Ok(first)
 }
 
 /// Looks at one of several commands that are compared, in its environment, after so many warm-ups and where wanted

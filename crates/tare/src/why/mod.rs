@@ -200,6 +200,7 @@ impl Ask {
         let call = CommandCall {
             in_slices: first.in_slices.as_ref().ok().copied(),
             cut_off: first.cut_ns.is_some(),
+            runs: Some(pace::runs(first)).filter(|runs| runs.get() > 1),
             ..self.call.clone()
         };
         let call = serde_json::to_string(&call).expect("texts and numbers are always JSON");
@@ -216,7 +217,8 @@ impl Ask {
                 leave_out(&own.of_command, &without, &mut arm.change);
             }
         }
-        let longest = first.host.wall_ns.max(first.env.wall_ns);
+        let longest =
+            first.host.wall_ns.max(first.env.wall_ns) * u64::from(pace::runs(first).get());
         let longest = first.cut_ns.map_or(longest, |cut_ns| longest.min(cut_ns));
         let baseline = arm_id(self.base().id);
         Study {

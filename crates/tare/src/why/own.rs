@@ -30,7 +30,7 @@ mod sifting;
 mod trace;
 
 pub(super) use eliminated::{FAILS, TriedWithout, noted, settle};
-pub use hunt::{Hunt, Next, one_more_ns};
+pub use hunt::{Hunt, Next, one_more_ns, search_ns};
 pub(super) use sifting::sifted;
 
 /// The baseline's name where that is the image in a plain container, which is a step elsewhere.
@@ -82,6 +82,8 @@ pub struct Asks {
     pub userland: Option<Base>,
     /// What the baseline is and why no barer one, as what follows "compared with: ".
     pub what: String,
+    /// What protects the user and so stays on both sides, and the name by which each is loosened.
+    pub kept: Vec<(String, String)>,
     /// Where the running container itself is asked about: the settings of a copy of it, which can do without
     /// differences.
     pub copy: Option<Params>,

@@ -2,8 +2,10 @@
 //!
 //! What it cannot see: how fast an arm is that has not run yet; it is taken for as slow as the environment.
 
+use std::num::NonZeroU32;
+
 use tare_model::study::A_PRIME;
-use tare_model::{ArmSpec, Study, whole_part};
+use tare_model::{ArmSpec, Study, counter, facts, whole_part};
 
 use super::{Ask, FEWEST, First};
 use crate::analyze::RunData;
@@ -16,6 +18,10 @@ const STARTS_SHARE: f64 = 0.2;
 const LAUNCHES_LEAST: u64 = 4;
 /// For so many of its periods lives a container that does something from time to time.
 const PERIODS: u64 = 8;
+/// So often the runs of a trial use up a processor quota.
+const USES_UP: f64 = 2.0;
+/// Where that would take longer, it runs once, nanoseconds.
+const RUNS_MOST_NS: f64 = 5e9;
 
 /// How long things take here, nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,14 +34,42 @@ pub struct Pace {
     pub life_ns: u64,
 }
 
+/// How many times the command runs in a trial. Whether a single run that ends about where a quota is used up waits for
+/// a whole period or not at all depends on when the period began; runs one after another that use it up
+/// [`USES_UP`] times wait for about as long in every trial.
+pub fn runs(first: &First) -> NonZeroU32 {
+    let is_one = first.in_slices.is_ok()
+        || first.cut_ns.is_some()
+        || first.is_fresh
+        || first.host.report.pick.is_some();
+    let used = |name: &str| first.host.report.usage.get(name).copied();
+    let used_us = used(counter::USER).zip(used(counter::SYS));
+    let quota = facts::quota_us(&first.env.facts);
+    let (false, Some((user, system)), Some((quota_us, period_us))) = (is_one, used_us, quota)
+    else {
+        return NonZeroU32::MIN;
+    };
+    let used_us = (user + system) / 1e3;
+    // One that uses little of it does not wait when it runs alone.
+    if used_us < quota_us / 2.0 {
+        return NonZeroU32::MIN;
+    }
+    let runs = (USES_UP * quota_us / used_us).ceil().max(1.0);
+    let inside_ns = 1e3 * runs * used_us * period_us / quota_us;
+    let runs = u32::try_from(whole_part(runs)).ok();
+    let runs = runs.filter(|_| inside_ns < RUNS_MOST_NS);
+    runs.and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
+}
+
 impl Pace {
     /// As far as one run on each side tells.
     pub fn of_one(first: &First) -> Self {
         let env_ns = first.cut_ns.unwrap_or(u64::MAX).min(first.env.wall_ns);
         let start_ns = start_ns(first);
+        let runs = u64::from(runs(first).get());
         Self {
-            host_ns: first.host.wall_ns + AROUND_NS + start_ns,
-            env_ns: env_ns + AROUND_NS + start_ns,
+            host_ns: runs * first.host.wall_ns + AROUND_NS + start_ns,
+            env_ns: runs * env_ns + AROUND_NS + start_ns,
             life_ns: first.life_ns,
         }
     }
@@ -135,6 +169,34 @@ mod tests {
         let longer = plan(Some(2 * SECOND));
         assert!((usual + 1..=16).contains(&longer), "{longer} after {usual}");
         assert_eq!(plan(Some(60 * SECOND)), usual, "never met");
+    }
+
+    #[test]
+    fn a_run_that_about_uses_up_a_quota_is_repeated() {
+        let runs_with = |quota: &str, used_ms: f64, change: fn(&mut First)| {
+            let mut first = first(SECOND);
+            first.in_slices = Err("is in a container".into());
+            let usage = &mut first.host.report.usage;
+            usage.insert(counter::USER.to_owned(), used_ms * 1e6);
+            usage.insert(counter::SYS.to_owned(), 0.0);
+            let fact = tare_model::fact::CGROUP_CPU_MAX.to_owned();
+            first.env.facts.insert(fact, quota.to_owned());
+            change(&mut first);
+            runs(&first).get()
+        };
+        let as_seen = |quota, used_ms| runs_with(quota, used_ms, |_| ());
+        assert_eq!(as_seen("150000 1000000", 150.0), 2);
+        assert_eq!(as_seen("150000 1000000", 100.0), 3);
+        assert_eq!(as_seen("150000 1000000", 20.0), 1, "does not wait alone");
+        assert_eq!(as_seen("150000 1000000", 900.0), 1, "waits in every trial");
+        assert_eq!(as_seen("max 100000", 150.0), 1);
+        let sliced = |first: &mut First| {
+            first.in_slices = Ok(tare_model::command::InSlices {
+                ns: 1,
+                one_processor: true,
+            });
+        };
+        assert_eq!(runs_with("150000 1000000", 150.0, sliced), 1);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
+use std::num::NonZeroU32;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::{Builder, JoinHandle};
@@ -13,8 +14,8 @@ use std::time::{Duration, Instant};
 use tare_model::cluster::{ClusterView, HOSTFILE, HOSTFILE_NAME};
 use tare_model::command::{ADDRESS, BIND, FOLDER, PORT, Stdout};
 use tare_model::launch::RUN_VARIABLE;
-use tare_model::outcome::Bytes;
-use tare_model::{CommandCall, CommandReport, Failure, Params, Reason, whole_ns};
+use tare_model::outcome::{Bytes, Exit};
+use tare_model::{CommandCall, CommandReport, Failure, Params, Reason, counter, whole_ns};
 
 use crate::args::{self, refused};
 use crate::folder::Folder;
@@ -36,143 +37,207 @@ const FILE_LIMIT: u64 = 16 << 20;
 
 pub(super) fn run(meter: &mut Meter, params: &Params) -> Result<(), ProbeError> {
     let call = CommandCall::from_args(params).map_err(refused)?;
-    let view = ClusterView::from_args(params).map_err(refused)?;
-    let folder = Folder::new(meter.workdir(), "tare-command")?;
-    // A node's own address. Of a pair's server it is not asked to be the only one: some serve on all.
-    let own = view.as_ref().and_then(|_| params.text("bind"));
-    let own: Option<IpAddr> = own.and_then(|text| text.parse().ok());
-    let port = match call.listens {
-        Some(transport) => Some(free_port(transport, own, params)?),
-        None => match params.value("port") {
-            Some(_) => Some(args::port(params, 1)?),
-            None => None,
-        },
-    };
-    let mut others = view.as_ref().map(ClusterView::blanks).unwrap_or_default();
-    if let Some(view) = &view {
-        let path = folder.path().join(HOSTFILE_NAME);
-        std::fs::write(&path, view.hostfile())
-            .map_err(|error| ProbeError::system("write the hostfile", &error))?;
-        others.push((HOSTFILE, path.to_string_lossy().into_owned()));
-    }
-    let blanks = Blanks {
-        others,
-        address: ["address", "bind"]
-            .iter()
-            .find_map(|name| params.text(name))
-            .unwrap_or("127.0.0.1")
-            .to_owned(),
-        bind: params.text("bind").unwrap_or("0.0.0.0").to_owned(),
-        port: port.map(|port| port.to_string()),
-        folder: folder.path().to_string_lossy().into_owned(),
-    };
-    let argv = call
-        .argv
-        .iter()
-        .map(|argument| blanks.fill(argument))
-        .collect::<Result<Vec<_>, _>>()?;
-    let program = look_up(&argv[0], call.variables.get("PATH").map(String::as_str))?;
-    for (name, text) in &call.files {
-        let path = inside(folder.path(), name)?;
-        std::fs::write(&path, blanks.fill(text)?)
-            .map_err(|error| ProbeError::system("write a file for the program", &error))?;
-    }
-    let mut command = Command::new(&program);
-    command
-        .args(&argv[1..])
-        .current_dir(call.directory.as_deref().map_or(folder.path(), Path::new))
-        .stdin(input(&call)?)
-        .stdout(match call.stdout {
-            Stdout::Kept => Stdio::piped(),
-            Stdout::Discarded => Stdio::null(),
-            Stdout::Console => console()?,
-        })
-        .stderr(Stdio::piped());
-    if call.clean {
-        command.env_clear();
-        // The label by which everything of a run is found.
-        if let Some(run) = std::env::var_os(RUN_VARIABLE) {
-            command.env(RUN_VARIABLE, run);
-        }
-    }
-    for (name, value) in &call.variables {
-        command.env(name, blanks.fill(value)?);
-    }
-    if std::env::var_os("PATH").is_none() && !call.variables.contains_key("PATH") {
-        command.env("PATH", SEARCH_PATH);
-    }
-    if call.listens.is_some() {
-        end_with_this_process(&mut command);
-    }
-    let slice = in_slices(&call, meter, &mut command)?;
-    for path in &call.cold {
-        make_cold(path)?;
-    }
+    let mut prepared = Prepared::new(meter, &call, params)?;
+    let slice = in_slices(&call, meter, &mut prepared.command)?;
     meter.ready()?;
     if let Some(slice) = slice {
         meter.first_turn(whole_ns(slice))?;
     }
-    let begin = Instant::now();
-    let mut child = command
-        .spawn()
-        .map_err(|error| not_started(&program, &error))?;
-    #[cfg(unix)]
-    let watch = call.observe.then(|| Watch::start(child.id())).transpose();
-    #[cfg(unix)]
-    let watch = watch.map_err(|error| no_thread(&error))?;
-    let streams = Streams::of(&mut child, call.stdin.as_deref());
-    let streams = streams.map_err(|error| no_thread(&error))?;
-    if let (Some(transport), Some(port)) = (call.listens, port) {
-        let place = (transport, own, port);
-        if let Err(why) = wait_until_it_listens(&mut child, place, begin) {
-            let (_, stderr) = streams.finish();
-            let end = stderr.bytes.len().min(2_048);
-            let text = String::from_utf8_lossy(&stderr.bytes[..end]);
-            return Err(ProbeError::Failed(Failure::Probe(format!(
-                "{why}: {}",
-                text.trim().escape_debug()
-            ))));
-        }
-        meter.announce(port);
+    let mut sum = prepared.run(meter, &call, slice)?;
+    let mut runs = 1;
+    let is_good =
+        |exit| matches!(exit, Exit::Code(code) if code == 0 || call.tolerated.contains(&code));
+    while runs < call.runs.map_or(1, NonZeroU32::get) && slice.is_none() && is_good(sum.exit) {
+        let next = Prepared::new(meter, &call, params)?.run(meter, &call, None)?;
+        add(&mut sum, next);
+        runs += 1;
     }
-    let cut = slice.map(|slice| run_in_slices(&mut child, slice, begin, meter));
-    let cut = cut.transpose()?;
-    let seen_ending = wait_for_end(&child)?;
-    let (exit, mut usage) = wait(&child)?;
-    let (end, running) = seen_ending.unwrap_or_else(|| (Instant::now(), Vec::new()));
-    let (wall, stops) = cut.unwrap_or_else(|| (end.duration_since(begin), 0));
-    usage.extend(running);
-    // Before the streams are read to their ends: what is left holds them open.
-    let left_running = left::end_all();
-    let (stdout, stderr) = streams.finish();
-    let mut files = BTreeMap::new();
-    for name in &call.collect {
-        if let Some(bytes) = read_file(&inside(folder.path(), name)?)? {
-            files.insert(name.clone(), Bytes(bytes));
+    sum.wall_ns /= u64::from(runs);
+    for (name, used) in &mut sum.usage {
+        if name != counter::MAX_RSS {
+            *used /= f64::from(runs);
         }
     }
-    #[cfg(unix)]
-    let seen = watch.map(Watch::finish);
-    // There is nothing to look at.
-    #[cfg(not(unix))]
-    let seen = None;
-    meter.command(CommandReport {
-        argv,
-        program: program.to_string_lossy().into_owned(),
-        exit,
-        is_cut: stdout.is_cut || stderr.is_cut,
-        stdout: Bytes(stdout.bytes),
-        stderr: Bytes(stderr.bytes),
-        files,
-        wall_ns: whole_ns(wall),
-        stops,
-        usage,
-        left_running,
-        seen,
-        pick: call.pick,
-        tolerated: call.tolerated,
-    });
+    meter.command(sum);
     Ok(())
+}
+
+/// The last run of several in a trial, with what all of them took.
+fn add(sum: &mut CommandReport, mut next: CommandReport) {
+    next.wall_ns += sum.wall_ns;
+    next.left_running = next.left_running.max(sum.left_running);
+    for (name, used) in &mut next.usage {
+        let before = sum.usage.get(name).copied().unwrap_or_default();
+        *used = if name == counter::MAX_RSS {
+            used.max(before)
+        } else {
+            *used + before
+        };
+    }
+    *sum = next;
+}
+
+/// A program that is about to be started.
+struct Prepared {
+    folder: Folder,
+    argv: Vec<String>,
+    program: PathBuf,
+    command: Command,
+    own: Option<IpAddr>,
+    port: Option<u16>,
+}
+
+impl Prepared {
+    fn new(meter: &Meter, call: &CommandCall, params: &Params) -> Result<Self, ProbeError> {
+        let view = ClusterView::from_args(params).map_err(refused)?;
+        let folder = Folder::new(meter.workdir(), "tare-command")?;
+        // A node's own address. Of a pair's server it is not asked to be the only one: some serve on all.
+        let own = view.as_ref().and_then(|_| params.text("bind"));
+        let own: Option<IpAddr> = own.and_then(|text| text.parse().ok());
+        let port = match call.listens {
+            Some(transport) => Some(free_port(transport, own, params)?),
+            None => match params.value("port") {
+                Some(_) => Some(args::port(params, 1)?),
+                None => None,
+            },
+        };
+        let mut others = view.as_ref().map(ClusterView::blanks).unwrap_or_default();
+        if let Some(view) = &view {
+            let path = folder.path().join(HOSTFILE_NAME);
+            std::fs::write(&path, view.hostfile())
+                .map_err(|error| ProbeError::system("write the hostfile", &error))?;
+            others.push((HOSTFILE, path.to_string_lossy().into_owned()));
+        }
+        let blanks = Blanks {
+            others,
+            address: ["address", "bind"]
+                .iter()
+                .find_map(|name| params.text(name))
+                .unwrap_or("127.0.0.1")
+                .to_owned(),
+            bind: params.text("bind").unwrap_or("0.0.0.0").to_owned(),
+            port: port.map(|port| port.to_string()),
+            folder: folder.path().to_string_lossy().into_owned(),
+        };
+        let argv = call
+            .argv
+            .iter()
+            .map(|argument| blanks.fill(argument))
+            .collect::<Result<Vec<_>, _>>()?;
+        let program = look_up(&argv[0], call.variables.get("PATH").map(String::as_str))?;
+        for (name, text) in &call.files {
+            let path = inside(folder.path(), name)?;
+            std::fs::write(&path, blanks.fill(text)?)
+                .map_err(|error| ProbeError::system("write a file for the program", &error))?;
+        }
+        let mut command = Command::new(&program);
+        command
+            .args(&argv[1..])
+            .current_dir(call.directory.as_deref().map_or(folder.path(), Path::new))
+            .stdin(input(call)?)
+            .stdout(match call.stdout {
+                Stdout::Kept => Stdio::piped(),
+                Stdout::Discarded => Stdio::null(),
+                Stdout::Console => console()?,
+            })
+            .stderr(Stdio::piped());
+        if call.clean {
+            command.env_clear();
+            // The label by which everything of a run is found.
+            if let Some(run) = std::env::var_os(RUN_VARIABLE) {
+                command.env(RUN_VARIABLE, run);
+            }
+        }
+        for (name, value) in &call.variables {
+            command.env(name, blanks.fill(value)?);
+        }
+        if std::env::var_os("PATH").is_none() && !call.variables.contains_key("PATH") {
+            command.env("PATH", SEARCH_PATH);
+        }
+        if call.listens.is_some() {
+            end_with_this_process(&mut command);
+        }
+        for path in &call.cold {
+            make_cold(path)?;
+        }
+        Ok(Self {
+            folder,
+            argv,
+            program,
+            command,
+            own,
+            port,
+        })
+    }
+
+    fn run(
+        mut self,
+        meter: &mut Meter,
+        call: &CommandCall,
+        slice: Option<Duration>,
+    ) -> Result<CommandReport, ProbeError> {
+        let begin = Instant::now();
+        let mut child = self
+            .command
+            .spawn()
+            .map_err(|error| not_started(&self.program, &error))?;
+        #[cfg(unix)]
+        let watch = call.observe.then(|| Watch::start(child.id())).transpose();
+        #[cfg(unix)]
+        let watch = watch.map_err(|error| no_thread(&error))?;
+        let streams = Streams::of(&mut child, call.stdin.as_deref());
+        let streams = streams.map_err(|error| no_thread(&error))?;
+        if let (Some(transport), Some(port)) = (call.listens, self.port) {
+            let place = (transport, self.own, port);
+            if let Err(why) = wait_until_it_listens(&mut child, place, begin) {
+                let (_, stderr) = streams.finish();
+                let end = stderr.bytes.len().min(2_048);
+                let text = String::from_utf8_lossy(&stderr.bytes[..end]);
+                return Err(ProbeError::Failed(Failure::Probe(format!(
+                    "{why}: {}",
+                    text.trim().escape_debug()
+                ))));
+            }
+            meter.announce(port);
+        }
+        let cut = slice.map(|slice| run_in_slices(&mut child, slice, begin, meter));
+        let cut = cut.transpose()?;
+        let seen_ending = wait_for_end(&child)?;
+        let (exit, mut usage) = wait(&child)?;
+        let (end, running) = seen_ending.unwrap_or_else(|| (Instant::now(), Vec::new()));
+        let (wall, stops) = cut.unwrap_or_else(|| (end.duration_since(begin), 0));
+        usage.extend(running);
+        // Before the streams are read to their ends: what is left holds them open.
+        let left_running = left::end_all();
+        let (stdout, stderr) = streams.finish();
+        let mut files = BTreeMap::new();
+        for name in &call.collect {
+            if let Some(bytes) = read_file(&inside(self.folder.path(), name)?)? {
+                files.insert(name.clone(), Bytes(bytes));
+            }
+        }
+        #[cfg(unix)]
+        let seen = watch.map(Watch::finish);
+        // There is nothing to look at.
+        #[cfg(not(unix))]
+        let seen = None;
+        Ok(CommandReport {
+            argv: self.argv,
+            program: self.program.to_string_lossy().into_owned(),
+            exit,
+            is_cut: stdout.is_cut || stderr.is_cut,
+            stdout: Bytes(stdout.bytes),
+            stderr: Bytes(stderr.bytes),
+            files,
+            wall_ns: whole_ns(wall),
+            stops,
+            usage,
+            left_running,
+            seen,
+            pick: call.pick.clone(),
+            tolerated: call.tolerated.clone(),
+        })
+    }
 }
 
 /// What a slice of the program aims at, if it runs in slices; makes its command one that can be stopped.

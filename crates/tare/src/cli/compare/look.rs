@@ -15,6 +15,11 @@ use crate::why::{Ask, calibrate};
 
 /// Output from which on it is not kept of every run.
 const CHATTY_BYTES: usize = 16 << 10;
+/// What the runs of a trial of short commands take together at least, nanoseconds: as much as what a trial takes in
+/// addition to them.
+const TRIAL_NS: u64 = 20_000_000;
+/// Runs in a trial at most.
+const RUNS_MOST: u64 = 16;
 /// Letters of a line that is shown because it differs.
 const SHOWN_MOST: usize = 60;
 /// Words that mean something to a shell alone.
@@ -85,6 +90,13 @@ pub(super) fn looked(
         copies::made(cx, &mut sides, &looks, prints_same)
     };
     let longest_ns = looks.iter().map(|look| look.wall_ns).max().unwrap_or(0);
+    let is_once = in_slices.is_ok() || !hooks.are_none() || sides[0].call.pick.is_some();
+    let runs = (TRIAL_NS / longest_ns.max(1)).clamp(1, RUNS_MOST);
+    let runs = if is_once {
+        1
+    } else {
+        u32::try_from(runs).unwrap_or(1)
+    };
     let is_chatty = looks
         .iter()
         .any(|look| look.report.stdout.0.len() > CHATTY_BYTES);
@@ -93,6 +105,7 @@ pub(super) fn looked(
         control,
         seen: Seen {
             longest_ns,
+            runs,
             in_slices,
             is_chatty,
         },

@@ -134,6 +134,12 @@ pub(in crate::env) fn guard(
     Ok(())
 }
 
+/// What of a container protects its user and stays on both sides, each with the name by which it is loosened.
+pub fn protected(own: &Own) -> Vec<(String, String)> {
+    let of = |it: &Difference| (it.what.clone(), short(&it.id).to_owned());
+    own.kept.iter().map(of).collect()
+}
+
 /// Where nothing else was found: which of the protections that these lines name could be the cause, and how to measure it.
 pub fn suspected(lines: &[String]) -> Option<String> {
     let mut kept = Vec::new();

@@ -72,6 +72,7 @@ fn asks(own: &Own, ids: &[String], base: Base) -> Asks {
         base,
         differences,
         of_command: own.of_command.clone(),
+        kept: own::protect::protected(own),
         copy: own.inside.as_ref().map(|_| own.settings.clone()),
         ..Asks::default()
     }
@@ -160,7 +161,21 @@ pub fn describe(asks: &Asks) -> String {
         Some(_) => "; the host's program stands below it, and between them the step `userland`",
         None => "",
     };
-    format!("compared with: {}{without}{userland}", asks.what)
+    let (kept, names): (Vec<&str>, Vec<&str>) = asks
+        .kept
+        .iter()
+        .map(|(what, name)| (what.as_str(), name.as_str()))
+        .unzip();
+    let kept = if kept.is_empty() {
+        String::new()
+    } else {
+        format!(
+            "; both with {}, which protects you (`--loosen {}` measures what it costs)",
+            kept.join(" and "),
+            names.join(",")
+        )
+    };
+    format!("compared with: {}{without}{userland}{kept}", asks.what)
 }
 
 /// What of the program and everything that is mapped with it is other bytes in two places, in words; `None` where all
