@@ -17,7 +17,7 @@ pub(super) fn is_interleaved(_recipe: &Recipe) -> bool {
     false
 }
 
-pub(super) fn own_cost(_cx: &Context<'_>) -> Option<String> {
+pub fn own_cost(_cx: &Context<'_>) -> Option<String> {
     None
 }
 
