@@ -17,6 +17,7 @@ pub(super) fn is_interleaved(_recipe: &Recipe) -> bool {
     false
 }
 
+/// What a request costs the client itself: nothing is asked here.
 pub fn own_cost(_cx: &Context<'_>) -> Option<String> {
     None
 }
