@@ -34,7 +34,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     let mut rows = Vec::new();
     step("agent: size, memory, start, dispatch");
     rows.extend(agent::rows(&file, &folder)?);
-    step("peers: STREAM, fio, iperf3, sockperf, OpenBLAS");
+    step("peers: STREAM, fio, iperf3, sockperf, OpenBLAS, wrk");
     rows.extend(peers::rows(&file, &folder)?);
     step("report: a million trials, and two hundred cells");
     rows.extend(report::rows(&folder)?);

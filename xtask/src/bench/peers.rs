@@ -11,7 +11,7 @@ use tare_stats::{hodges_lehmann_paired, median};
 use super::agent::Agent;
 use super::{PAIRS, Row};
 use crate::provision::packages::has;
-use crate::shell::program;
+use crate::shell::{cargo, program};
 use crate::workspace::root;
 
 /// Timed work of one run, on both sides.
@@ -27,6 +27,8 @@ pub(super) fn rows(file: &Path, folder: &Path) -> Result<Vec<Row>> {
         tcp_stream(&mut agent)?,
         tcp_round_trip(&mut agent)?,
         dense_inverse(&mut agent)?,
+        http(folder, "1")?,
+        http(folder, "16")?,
     ])
 }
 
@@ -317,6 +319,59 @@ fn tcp_round_trip(agent: &mut Agent) -> Result<Row> {
             let median_us = after.and_then(|rest| rest.split_whitespace().next());
             let median_us: f64 = median_us.context("sockperf printed no median")?.parse()?;
             Ok(1e6 / median_us)
+        },
+    )
+}
+
+/// Requests to nginx over loopback, for which `wrk` has one thread too.
+fn http(folder: &Path, connections: &str) -> Result<Row> {
+    let promise = match connections {
+        "1" => "requests to nginx over one connection, against `wrk -t1`",
+        _ => "requests to nginx over sixteen connections, against `wrk -t1`",
+    };
+    if let Some(tool) = ["wrk", "nginx"].into_iter().find(|tool| !has(tool)) {
+        return Ok(absent(promise, tool));
+    }
+    let address = format!("127.0.0.1:{}", free_port()?);
+    let text = folder.display().to_string();
+    let file = format!("{text}/nginx.conf");
+    std::fs::write(folder.join("index.html"), [b'x'; 1024])?;
+    let config = format!(
+        "pid {text}/pid; error_log /dev/null; worker_processes 1; events {{}} http {{ access_log off; \
+         keepalive_requests 100000000; server {{ listen {address}; root {text}; }} }}"
+    );
+    std::fs::write(&file, config)?;
+    let _server = Server::start(
+        "nginx",
+        &["-c", &file, "-g", "daemon off; master_process off;"],
+    )?;
+    let time = format!("{RUN_S}s");
+    let url = format!("http://{address}/");
+    let ms = (RUN_S * 1000).to_string();
+    let example = [
+        "run",
+        "--quiet",
+        "--release",
+        "--package",
+        "tare",
+        "--example",
+        "http_rate",
+        "--",
+    ];
+    compare_from(
+        ("≥ 0.9", 0.9),
+        promise,
+        ("thousand a second", 1e3),
+        || {
+            let asked = cargo(&example).arguments(&[&address, connections, &ms]);
+            Ok(asked.output()?.trim().parse()?)
+        },
+        || {
+            let printed =
+                program("wrk", &["-t1", "-c", connections, "-d", &time, &url]).output()?;
+            let rate = printed.split("Requests/sec:").nth(1);
+            let rate = rate.and_then(|rest| rest.split_whitespace().next());
+            Ok(rate.context("wrk printed no rate")?.parse()?)
         },
     )
 }

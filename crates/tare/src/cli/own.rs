@@ -2,7 +2,7 @@
 
 mod baselines;
 mod reach;
-mod server;
+pub(super) mod server;
 
 use std::path::Path;
 
@@ -226,6 +226,8 @@ impl Question<'_> {
         let adapt = |client| server::adapted(&mut own, client, self.pick.as_ref());
         let client = self.client.map(adapt);
         let client = client.transpose()?;
+        own.notes
+            .extend(client.as_ref().and_then(|it| server::own_cost(cx, it)));
         let call = call(&own, command);
         if call.argv.is_empty() {
             return Err(Failed::new(
@@ -286,7 +288,7 @@ fn at_first_look(asks: &Asks, first: &First, inside: &Inside) -> String {
 }
 
 /// The typical time of a request, where Tare itself asked a server.
-fn request_ns(report: &tare_model::CommandReport) -> Option<f64> {
+pub(super) fn request_ns(report: &tare_model::CommandReport) -> Option<f64> {
     report
         .pick
         .as_ref()

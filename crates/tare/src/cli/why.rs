@@ -30,7 +30,7 @@ mod metric;
 mod sides;
 mod words;
 
-use words::{tell_round, too_long, usual};
+use words::{tell_first, tell_round, too_long, usual};
 
 #[allow(
     clippy::struct_excessive_bools,
@@ -361,7 +361,7 @@ impl Why {
                 .question(subject, settings, asked)
                 .ask(session, progress);
         }
-        let (metric, pick, _) = asked;
+        let (metric, pick, client) = asked;
         let cx = session.context(progress);
         if let Some(pair) = self.sides.given() {
             return self.ask_sides(pair, (metric, pick), &cx);
@@ -430,8 +430,15 @@ impl Why {
                 }
             })?;
         session::tell_old_words(&driver, &settings);
-        let notes = carry::described(found, &carried);
+        let mut notes = carry::described(found, &carried);
         let mut call = carried.call;
+        if let Some(client) = client {
+            let (client, note) = own::server::in_environment(client, pick.as_ref(), &settings)?;
+            output::tell(&note);
+            notes.push(note);
+            notes.extend(own::server::own_cost(&cx, &client));
+            call.client = Some(client.to_text());
+        }
         call.pick = pick;
         call.keep_output = self.keep_output;
         let ask = Ask {
@@ -451,16 +458,7 @@ impl Why {
             output::tell(line);
         }
         let first = why::calibrate::look(&cx, &ask, &ask.settings, None)?;
-        output::tell(&format!(
-            "`{}`: {} on the host, {} in `{}` at the first look",
-            output::printable(&report::command_line(&self.command)),
-            report::terminal::time(first.host.wall_ns as f64),
-            report::terminal::time(first.env.wall_ns as f64),
-            ask.driver
-        ));
-        for remark in &first.remarks {
-            output::tell(&format!("note: {}", output::printable(remark)));
-        }
+        tell_first(&ask, &first);
         Ok((ask, first))
     }
 
@@ -524,7 +522,8 @@ fn rounds(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Measu
         let before = studies::Before {
             pace: Pace::of(data, &ask.driver, first),
             n_arms: data.head.arms.len(),
-            has_ladder: measured.dossier.ladder.is_some(),
+            // Several steps of a server would have the machine's own network, and the same port.
+            has_ladder: measured.dossier.ladder.is_some() || ask.call.client.is_some(),
         };
         let left_ns = runner.left_ns(ask);
         let Some(round) = studies::round(ask, first, before, &trials, left_ns) else {

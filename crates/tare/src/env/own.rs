@@ -174,6 +174,7 @@ pub fn leave_out(
         if part.directory.is_some() {
             change.directory.clone_from(&part.directory);
         }
+        change.stdout = part.stdout.or(change.stdout);
     }
 }
 

@@ -49,6 +49,7 @@ mod turns;
 
 pub use error::RunError;
 pub use interpreter::without_shims;
+pub use services::own_cost;
 
 use session::Session;
 

@@ -37,7 +37,7 @@ pub(super) fn is_interleaved(recipe: &Recipe) -> bool {
 }
 
 /// What a request costs the client itself, as a sentence.
-pub(super) fn own_cost(cx: &Context<'_>) -> Option<String> {
+pub fn own_cost(cx: &Context<'_>) -> Option<String> {
     let us = own_cost_ns(cx.clock).ok()? as f64 / 1e3;
     Some(format!(
         "of the latency of a request {us:.1} µs are the client's own, in every arm alike"

@@ -539,6 +539,9 @@ impl<'a, 'b> Tried<'a, 'b> {
                 "is in a container of your own, whose limits slices would hide".to_owned(),
             ));
         }
+        if ask.call.client.is_some() {
+            return Ok(Err("is a server".to_owned()));
+        }
         let slices = match stoppable::cut(&look.report, &look.counters) {
             Ok(slices) => slices,
             Err(why) => return Ok(Err(why)),

@@ -119,6 +119,16 @@ impl Ask {
     pub fn base(&self) -> Base {
         match &self.own {
             Some(own) => own.base.clone(),
+            None if self.call.client.is_some() => {
+                let network = Params::new().with("network", "veth");
+                let files = env::host_files(Vec::new(), &network);
+                Base {
+                    id: HOST,
+                    driver: files.driver,
+                    settings: files.settings,
+                    ..Base::default()
+                }
+            }
             None => Base {
                 id: HOST,
                 driver: HOST.to_owned(),
@@ -160,12 +170,14 @@ impl Ask {
 
     /// The same in what it is compared with.
     fn change_of(&self, base: &Base) -> CommandChange {
+        let in_driver = self.change_in(&base.driver);
         CommandChange {
             argv: base.change.argv.clone(),
             variables: base.change.variables.clone(),
             left_out: base.change.left_out,
             directory: base.change.directory.clone(),
-            ..self.change_in(&base.driver)
+            stdout: base.change.stdout.or(in_driver.stdout),
+            ..in_driver
         }
     }
 

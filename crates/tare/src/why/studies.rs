@@ -51,7 +51,7 @@ pub fn first_study(ask: &Ask, first: &First, left_ns: u64) -> Option<Study> {
     let with_a_prime = !is_own && fits_in_half(both_ns + pace.host_ns);
     let command_ns = both_ns + if with_a_prime { pace.host_ns } else { 0 };
     // Who asks about a container that is there does not ask what making one takes.
-    let has_start_up = !is_own
+    let has_start_up = !(is_own || ask.call.client.is_some())
         && first.host.wall_ns < START_UP_BELOW_NS
         && fits_in_half(command_ns + pace.life_ns);
     let share_ns = whole_part(ask.budget_ns as f64 * FIRST_SHARE);
@@ -105,7 +105,7 @@ pub(super) fn base_arms(ask: &Ask, first: &First, with_a_prime: bool) -> Vec<Arm
     let base = ask.base();
     let host = |id: &str| {
         let mut arm = ArmSpec::new(arm_id(id), base.driver.as_str(), base.settings.clone());
-        if ask.own.is_some() {
+        if base.driver != super::HOST {
             arm.change = ask.change_of(&base);
         }
         arm.role.seen = seen_facts(&first.host);

@@ -1,7 +1,7 @@
 //! Servers in containers of the user's: `tare why` asks them from outside.
 
 use crate::own::{Bench, has_engine};
-use crate::product::{Product, assert_valid_dossier};
+use crate::product::{Product, assert_valid_dossier, has_container};
 use crate::why::confirmed;
 use crate::world::{skip, turn};
 
@@ -120,4 +120,49 @@ fn server_that_never_serves_is_reported_with_its_words() {
         assert!(!ended.hint().is_empty());
     }
     assert_eq!(bench.objects(), before);
+}
+
+#[test]
+fn server_in_an_environment_is_asked_by_the_host() {
+    if !has_container() {
+        return skip("root", "no network namespace can be made here");
+    }
+    let product = Product::new();
+    let ask = [
+        "why",
+        "--json",
+        "-",
+        "--budget",
+        "15s",
+        "--env",
+        "container",
+        "--url",
+        "http://:80/",
+        "--",
+        "perl",
+        "-e",
+        SERVER,
+    ];
+    let dossier = product.run(ask).expect(0).json();
+    assert_valid_dossier(&dossier);
+    let cells = dossier["cells"].as_array().unwrap();
+    let request = cells
+        .iter()
+        .find(|cell| cell["arm"] == "container" && cell["metric"] == "command.request.time");
+    assert!(
+        request.is_some_and(|cell| cell["n_blocks"].as_u64() >= Some(3)),
+        "{dossier:#}"
+    );
+    let refused = product.run([
+        "why",
+        "--env",
+        "docker:network=host",
+        "--url",
+        "http://:80/",
+        "--",
+        "perl",
+        "-e",
+        SERVER,
+    ]);
+    refused.expect(2).complains("network");
 }

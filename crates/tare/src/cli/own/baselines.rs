@@ -45,7 +45,8 @@ pub(super) fn seen(
         fallback: None,
         trouble: None,
     };
-    if has_socket {
+    // The engine's bridge stays on the way to a server, so that it is on both.
+    if has_socket || ask.call.client.is_some() {
         baselines.let_outside(from)?;
     }
     let based = baselines.chosen(ask, from)?;
@@ -118,7 +119,12 @@ impl Baselines<'_> {
     /// Gives bare processes the network of a container like it, where they have a loopback device only and that can be
     /// had; whether it was.
     fn let_outside(&mut self, (found, wish): (&dyn Driver, &Wish<'_>)) -> Result<bool, Failed> {
-        let has_none = self.own.bare.text("network") == Some("none");
+        let bare = &self.own.bare;
+        let has_none = match bare.text("network") {
+            // As a server has it: this machine reaches it, and it nothing else.
+            Some("veth") => bare.value("bridge").is_none(),
+            network => network == Some("none"),
+        };
         if !has_none || self.own.not_bare.is_some() || self.own.inside.is_some() {
             return Ok(false);
         }

@@ -3,18 +3,22 @@
 //!
 //! What it cannot see: on which addresses the server listens inside; the first look shows that.
 
-use tare_model::command::Pick;
-use tare_model::counter;
+use tare_model::command::{Pick, Stdout};
+use tare_model::{CommandChange, Params, counter};
 
 use super::super::{Exit, Failed, output};
+use crate::cx::Context;
 use crate::env::own::{Difference, Own};
 use crate::report::command_line;
+use crate::run;
 use crate::service::user::UserClient;
 use crate::why::First;
 use crate::why::own::Asks;
 
 /// The difference that is the published ports.
 const PUBLISH: &str = "publish";
+/// The difference that is the engine's way for what is printed.
+const LOG: &str = concat!("engine", ".log");
 /// How likely the way through a published port matters to a client that takes it.
 const LIKELY: f64 = 0.9;
 /// Differences that may be a quota, which is met only over several of its periods; and twenty of the usual ones.
@@ -35,11 +39,7 @@ pub(super) fn adapted(
     pick: Option<&Pick>,
 ) -> Result<UserClient, Failed> {
     if own.bare.text("network") == Some("host") {
-        return Err(Failed::new(
-            Exit::Usage,
-            "several servers cannot have this machine's own network at once, where their ports are the same",
-        )
-        .hint("leave `--network host` and `--host-network-ok` out, and publish the port: `docker run -p 8080:80 …`"));
+        return Err(on_machines_network().hint("leave `--network host` and `--host-network-ok` out, and publish the port: `docker run -p 8080:80 …`"));
     }
     let mut published = own.published.iter();
     let wanted = published.find(|(outside, _)| *outside == client.port);
@@ -55,17 +55,74 @@ pub(super) fn adapted(
         "the address changes with each start; without the proxy the kernel routes loopback addresses"
             .clone_into(&mut it.price);
     }
+    without_pipe(own);
+    let mut ids = own.differences.iter().map(|it| it.id.as_str());
+    let has_quota = ids.any(|id| QUOTAS.contains(&id));
+    let client = UserClient {
+        port,
+        ..fitted(client, pick, has_quota)
+    };
+    own.notes.push(format!(
+        "{}; the way to your container is {}, to a bare process a veth pair",
+        asked(&client),
+        if is_published {
+            "the published port"
+        } else {
+            "its own address"
+        }
+    ));
+    Ok(client)
+}
+
+/// The client with trials as long as what is compared needs.
+fn fitted(client: &UserClient, pick: Option<&Pick>, has_quota: bool) -> UserClient {
     let mut client = client.clone();
-    client.port = port;
     // A percentile needs many requests.
     if pick.is_some_and(|pick| pick.pattern.starts_with("^p")) {
         client.trial_ns = client.trial_ns.max(PERCENTILE_NS);
     }
-    let mut ids = own.differences.iter().map(|it| it.id.as_str());
-    if client.http.is_some() && ids.any(|id| QUOTAS.contains(&id)) {
+    if client.http.is_some() && has_quota {
         client.trial_ns = client.trial_ns.max(OVER_PERIODS_NS);
         client.by_mean = true;
     }
+    client
+}
+
+/// The client of a server that is a plain command in an environment with these settings, and what is said of it. What it
+/// is compared with is the host's program in a network namespace: several servers have the same port.
+///
+/// # Errors
+/// They cannot.
+pub(in crate::cli) fn in_environment(
+    client: &UserClient,
+    pick: Option<&Pick>,
+    settings: &Params,
+) -> Result<(UserClient, String), Failed> {
+    if settings.text("network") == Some("host") {
+        return Err(on_machines_network().hint("leave `network=host` out"));
+    }
+    let client = fitted(client, pick, settings.value("cpus").is_some());
+    let note = format!(
+        "{}; what it is compared with is the host's program in a network namespace, behind a veth pair",
+        asked(&client)
+    );
+    Ok((client, note))
+}
+
+/// What a request costs the client itself, where Tare is the client.
+pub(in crate::cli) fn own_cost(cx: &Context<'_>, client: &UserClient) -> Option<String> {
+    client.http.as_ref().and_then(|_| run::own_cost(cx))
+}
+
+fn on_machines_network() -> Failed {
+    Failed::new(
+        Exit::Usage,
+        "several servers cannot have this machine's own network at once, where their ports are the same",
+    )
+}
+
+/// How a client asks, in words.
+fn asked(client: &UserClient) -> String {
     let by = match &client.http {
         Some(http) => {
             let first = http.requests.first();
@@ -85,15 +142,23 @@ pub(super) fn adapted(
             output::printable(&command_line(&client.argv))
         ),
     };
-    own.notes.push(format!(
-        "asked from this machine by {by}; the way to your container is {}, to a bare process a veth pair",
-        if is_published {
-            "the published port"
-        } else {
-            "its own address"
-        }
-    ));
-    Ok(client)
+    format!("asked from this machine by {by}")
+}
+
+/// Has the arm without the engine's log print nowhere, as a bare server does: without a log the engine reads the output
+/// all the same, through a pipe that makes a server wait once it is full.
+fn without_pipe(own: &mut Own) {
+    let Some(log) = own.differences.iter_mut().find(|it| it.id == LOG) else {
+        return;
+    };
+    "what the server prints, through the engine's pipe into its log".clone_into(&mut log.what);
+    "print less for each request, or into a file; another `--log-driver` saves little: the engine reads every byte first"
+        .clone_into(&mut log.advice);
+    let nowhere = CommandChange {
+        stdout: Some(Stdout::Discarded),
+        ..CommandChange::default()
+    };
+    own.of_command.insert(LOG.to_owned(), nowhere);
 }
 
 /// Names the way through the published port by what was seen at work on it.
@@ -121,9 +186,10 @@ fn named(differences: &mut [Difference], busy: f64) {
 
 #[cfg(test)]
 mod tests {
-    use tare_model::Params;
-
     use super::*;
+    use crate::env::own::leave_out;
+    use crate::service::asked::Asked;
+    use crate::service::http::Request;
 
     fn own() -> Own {
         let difference = |id: &str, likelihood| Difference {
@@ -162,6 +228,20 @@ mod tests {
     }
 
     #[test]
+    fn server_without_the_log_prints_nowhere() {
+        let mut own = own();
+        adapted(&mut own, &at(80), None).unwrap();
+        assert!(own.of_command.is_empty());
+        own.differences[1].id = LOG.to_owned();
+        adapted(&mut own, &at(80), None).unwrap();
+        let mut change = CommandChange::default();
+        leave_out(&own.of_command, &["cpus".to_owned()], &mut change);
+        assert_eq!(change.stdout, None);
+        leave_out(&own.of_command, &[LOG.to_owned()], &mut change);
+        assert_eq!(change.stdout, Some(Stdout::Discarded));
+    }
+
+    #[test]
     fn busy_proxy_is_named_and_suspected_first() {
         let told = |busy: f64| {
             let mut all = own().differences;
@@ -174,6 +254,21 @@ mod tests {
         assert_eq!(first, PUBLISH);
         assert!(what.contains("proxy process"), "{what}");
         assert_eq!(told(0.0), ("cpus".into(), ": the published port".into()));
+    }
+
+    #[test]
+    fn server_in_an_environment_has_a_network_and_trials_that_fit() {
+        let mut client = at(80);
+        client.http = Some(Asked::of(Request::get("/")).unwrap());
+        let of = |settings: Params| in_environment(&client, None, &settings);
+        let (fitted, note) = of(Params::new().with("cpus", 0.5)).unwrap();
+        assert!(fitted.by_mean && fitted.trial_ns == OVER_PERIODS_NS);
+        assert!(
+            note.contains("`GET /`") && note.contains("whole trials"),
+            "{note}"
+        );
+        assert!(!of(Params::new()).unwrap().0.by_mean);
+        assert!(of(Params::new().with("network", "host")).is_err());
     }
 
     #[test]

@@ -82,14 +82,19 @@ impl Why {
                 "`tare why --apply-check -- docker run …`, or `--like CONTAINER`",
             );
         }
-        match self.reach.given().or_else(|| self.service.given()) {
-            Some(flag) => refused(
+        let of_line = "`tare why -- docker run …`, or `--like CONTAINER`";
+        match (self.reach.given(), self.service.given()) {
+            (Some(flag), _) => refused(
                 format!(
                     "`{flag}` is for a line or a container of your own, and none is asked about"
                 ),
-                "`tare why -- docker run …`, or `--like CONTAINER`",
+                of_line,
             ),
-            None => Ok(()),
+            (_, Some(flag)) if self.sides.given().is_some() => refused(
+                format!("`{flag}` asks one server, and `--a` and `--b` are two commands that end"),
+                of_line,
+            ),
+            _ => Ok(()),
         }
     }
 }

@@ -5,6 +5,7 @@ use tare_model::ArmSpec;
 use super::super::{Exit, Failed, output};
 use crate::env::{self, Availability};
 use crate::report;
+use crate::why::observed::Observed;
 use crate::why::studies::Round;
 use crate::why::{Ask, First};
 
@@ -31,6 +32,24 @@ pub(super) fn too_long(ask: &Ask, first: &First) -> Failed {
         "`--budget {}m` compares them, three times that tries suspects too; or give the command less to do",
         (needed_s / 60.0).ceil()
     ))
+}
+
+/// How long the command, or a request, took at the first look.
+pub(super) fn tell_first(ask: &Ask, first: &First) {
+    let time = |look: &Observed| {
+        let request_ns = super::super::own::request_ns(&look.report);
+        report::terminal::time(request_ns.unwrap_or(look.wall_ns as f64))
+    };
+    output::tell(&format!(
+        "`{}`: {} on the host, {} in `{}` at the first look",
+        output::printable(&report::command_line(&ask.command)),
+        time(&first.host),
+        time(&first.env),
+        ask.driver
+    ));
+    for remark in &first.remarks {
+        output::tell(&format!("note: {}", output::printable(remark)));
+    }
 }
 
 /// What is tried next.

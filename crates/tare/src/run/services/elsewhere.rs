@@ -17,7 +17,8 @@ pub(super) fn is_interleaved(_recipe: &Recipe) -> bool {
     false
 }
 
-pub(super) fn own_cost(_cx: &Context<'_>) -> Option<String> {
+/// What a request costs the client itself: nothing is asked here.
+pub fn own_cost(_cx: &Context<'_>) -> Option<String> {
     None
 }
 

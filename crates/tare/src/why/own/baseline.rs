@@ -47,7 +47,10 @@ fn change(own: &Own, ids: &[String]) -> CommandChange {
 
 /// These differences without the parts of the command.
 fn with_whole_command(own: &Own, ids: &[String]) -> Vec<String> {
-    let is_kept = |id: &&String| !own.of_command.contains_key(*id);
+    let is_kept = |id: &&String| {
+        let part = own.of_command.get(*id);
+        part.is_none_or(|part| part.left_out == 0 && part.directory.is_none())
+    };
     ids.iter().filter(is_kept).cloned().collect()
 }
 
