@@ -18,7 +18,7 @@ use super::words::{self, Names, TooFew};
 /// How many differences are named; the others are counted.
 const NAMED: usize = 3;
 /// The headline of an arm: `docker: 2.6× slower at TCP throughput, 16 % at syscalls; 2 of 5 metrics within their margin.`
-pub(in crate::report) fn summary(arm: &str, cells: &[&DossierCell], names: &Names<'_>) -> String {
+pub(crate) fn summary(arm: &str, cells: &[&DossierCell], names: &Names<'_>) -> String {
     let decided: Vec<(&DossierCell, Span)> = cells
         .iter()
         .filter_map(|cell| Some((*cell, cell.ratio?)))
@@ -200,7 +200,7 @@ fn inconclusive(
 }
 
 /// The A/A control in words: how often the baseline differed from itself.
-pub(in crate::report) fn trust(dossier: &Dossier) -> String {
+pub(crate) fn trust(dossier: &Dossier) -> String {
     let baseline = dossier.arms.iter().find(|arm| arm.baseline);
     let baseline = harmless(baseline.map_or("the baseline", |arm| arm.id.as_str()));
     let compared: Vec<&DossierCell> = dossier

@@ -113,7 +113,7 @@ fn draw_one(out: &mut String, series: &Concurrency, dossier: &Dossier, style: St
 }
 
 /// The metric, with the parameters in which this series differs from others of the same metric.
-pub(in crate::report) fn title(series: &Concurrency, dossier: &Dossier) -> String {
+pub(crate) fn title(series: &Concurrency, dossier: &Dossier) -> String {
     let mut name = vec![words::spoken(&series.metric)];
     let twins = || {
         let others = dossier.concurrency.iter();
@@ -242,7 +242,7 @@ fn remarks(arm: &ConcurrencyArm) -> Vec<String> {
 }
 
 /// Whether the number of instances changes the cost, as a clause.
-pub(in crate::report) fn interaction(doubling: &Doubling) -> (String, Tone) {
+pub(crate) fn interaction(doubling: &Doubling) -> (String, Tone) {
     let (clause, tone) = by_itself(doubling);
     let is_claimed = doubling.verdict.is_cost() || doubling.verdict.is_gain();
     match doubling.q {

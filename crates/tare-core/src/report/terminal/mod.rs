@@ -14,26 +14,24 @@ use tare_stats::Verdict;
 
 use crate::analyze::{claims_difference, is_held_up};
 
-pub(in crate::report) mod beside;
+pub(crate) mod beside;
 mod brief;
-pub(in crate::report) mod concurrency;
+pub(crate) mod concurrency;
 mod counters;
 mod pairs;
 mod plain;
 mod publication;
 mod published;
 mod remedy;
-pub(in crate::report) mod tail;
+pub(crate) mod tail;
 mod text;
 mod why;
 
 pub use beside::{Called, beside};
 pub use brief::brief;
-pub(in crate::report) use counters::{CHARGED, counters};
+pub(crate) use counters::{CHARGED, counters};
 pub use plain::plain;
-pub(in crate::report) use why::{
-    added, applied_text, base, base_arm, label, metric_text, share_text,
-};
+pub(crate) use why::{added, applied_text, base, base_arm, label, metric_text, share_text};
 pub use why::{short_answer, time, why};
 
 use super::answer::{self, trust};
@@ -338,7 +336,7 @@ fn shown(span: Option<&Span>, scale: Scale) -> String {
 }
 
 /// `92.1 → 107 ns`, both with the digits of the one that deserves fewer; `507 µs → 191 ms` where they are far apart.
-pub(in crate::report) fn both(cell: &DossierCell) -> String {
+pub(crate) fn both(cell: &DossierCell) -> String {
     let spans = [cell.base, cell.env];
     let (base, env) = scales_for(cell.base.as_ref(), cell.env.as_ref(), &cell.unit);
     let decimals = [(cell.base, base), (cell.env, env)]

@@ -192,7 +192,7 @@ fn arm_of<'a>(finding: &DossierFinding, dossier: &'a Dossier) -> Option<&'a str>
 }
 
 /// How far a finding can be trusted, with what switching its cause off changed.
-pub(in crate::report) fn standing(finding: &DossierFinding) -> String {
+pub(crate) fn standing(finding: &DossierFinding) -> String {
     let share = finding.share.map_or_else(String::new, |share| {
         format!(", {}", share_text(&share, "the cost"))
     });
@@ -234,11 +234,7 @@ fn unequal(out: &mut String, dossier: &Dossier, style: Style) {
 }
 
 /// The items with this result, a line each; what several arms share is said once.
-pub(in crate::report) fn shared(
-    arms: &[&str],
-    parity: &[CheckItem],
-    result: CheckResult,
-) -> Vec<String> {
+pub(crate) fn shared(arms: &[&str], parity: &[CheckItem], result: CheckResult) -> Vec<String> {
     // What is said without the arm's name, with the arms of which it is said.
     let mut lines: Vec<(&str, String, Vec<&str>)> = Vec::new();
     for item in parity.iter().filter(|item| item.result == result) {
@@ -340,7 +336,7 @@ fn remarks(out: &mut String, dossier: &Dossier, style: Style) {
 }
 
 /// How the run ended, as a clause that follows the number of its trials.
-pub(in crate::report) fn how_it_ended(stopped_by: StoppedBy) -> &'static str {
+pub(crate) fn how_it_ended(stopped_by: StoppedBy) -> &'static str {
     match stopped_by {
         StoppedBy::Precision => "; every ratio was as precise as requested",
         StoppedBy::Blocks => "; all blocks done",
@@ -352,7 +348,7 @@ pub(in crate::report) fn how_it_ended(stopped_by: StoppedBy) -> &'static str {
 }
 
 /// Which rows were measured by whole trials, where others were measured slice by slice.
-pub(in crate::report) fn by_whole_trials(dossier: &Dossier) -> Option<String> {
+pub(crate) fn by_whole_trials(dossier: &Dossier) -> Option<String> {
     if !dossier.cells.iter().any(|cell| cell.in_turn) {
         return None;
     }
@@ -374,7 +370,7 @@ pub(in crate::report) fn by_whole_trials(dossier: &Dossier) -> Option<String> {
 }
 
 /// How much of the run was timed work.
-pub(in crate::report) fn timed_share(dossier: &Dossier) -> String {
+pub(crate) fn timed_share(dossier: &Dossier) -> String {
     match dossier.cost.timed_s {
         Some(timed_s) if dossier.cost.wall_s > 0.0 => {
             let share = 100.0 * timed_s / dossier.cost.wall_s;

@@ -170,7 +170,7 @@ fn not_measured(out: &mut String, dossier: &Dossier, limit: usize) {
 }
 
 /// What a line of an answer is called where it has a name of its own, as in a list of terms.
-pub(in crate::report) fn label(line: &AnswerLine) -> &'static str {
+pub(crate) fn label(line: &AnswerLine) -> &'static str {
     beginning(line.label).trim().trim_end_matches(':')
 }
 
@@ -178,7 +178,7 @@ pub(in crate::report) fn label(line: &AnswerLine) -> &'static str {
 const COMPARED: &str = "compared with: ";
 
 /// What came of a change that was applied, in a sentence without its full stop.
-pub(in crate::report) fn applied_text(applied: &DossierApplied) -> String {
+pub(crate) fn applied_text(applied: &DossierApplied) -> String {
     let ratio = applied.ratio.map_or_else(String::new, |ratio| {
         format!(
             " it costs {:.2} times as much as what it is compared with [{:.2}, {:.2}],",
@@ -210,7 +210,7 @@ pub(in crate::report) fn applied_text(applied: &DossierApplied) -> String {
 const HOST: &str = "host, a bare process";
 
 /// What the environment is compared with: at the end of a sentence, and as the first line of the ladder.
-pub(in crate::report) fn base(dossier: &Dossier) -> (&'static str, &'static str) {
+pub(crate) fn base(dossier: &Dossier) -> (&'static str, &'static str) {
     let base = dossier.arms.iter().find(|arm| arm.baseline);
     match base {
         Some(arm) if arm.id == own::IMAGE => {
@@ -231,13 +231,13 @@ pub(in crate::report) fn base(dossier: &Dossier) -> (&'static str, &'static str)
 }
 
 /// What the arm that everything is held against is called.
-pub(in crate::report) fn base_arm(dossier: &Dossier) -> String {
+pub(crate) fn base_arm(dossier: &Dossier) -> String {
     let base = dossier.arms.iter().find(|arm| arm.baseline);
     base.map_or_else(|| "host".to_owned(), |arm| harmless(&arm.id))
 }
 
 /// A metric of a command in words.
-pub(in crate::report) fn metric_text(id: &str) -> String {
+pub(crate) fn metric_text(id: &str) -> String {
     match id {
         "command.wall.time" => "wall time".to_owned(),
         "command.cpu.time" => "processor time".to_owned(),
@@ -259,7 +259,7 @@ fn capitalised(text: &str) -> String {
 }
 
 /// What a span adds, with its sign and interval.
-pub(in crate::report) fn added(span: &Span, unit: &str) -> String {
+pub(crate) fn added(span: &Span, unit: &str) -> String {
     let largest = span.low.abs().max(span.high.abs());
     let scale = scale_for(largest, unit);
     let half = (span.high - span.low) / 2.0 / scale.factor;
@@ -520,7 +520,7 @@ fn differences(out: &mut String, dossier: &Dossier, arm: &str, limit: usize) {
 }
 
 /// How much of a cost went with a cause, with its interval; a share beyond all or below nothing is said to be one.
-pub(in crate::report) fn share_text(share: &Span, cost: &str) -> String {
+pub(crate) fn share_text(share: &Span, cost: &str) -> String {
     let [point, low, high] = [share.point, share.low, share.high].map(|part| part * 100.0);
     let told = format!("[{low:.0}, {high:.0}]");
     if share.point > 1.0 {

@@ -7,32 +7,28 @@
 //! there, and these cost nothing while it runs.
 //! What it cannot see: the user that an image names; here root is who runs it.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use crate::env::prelude::*;
 
-use serde::{Deserialize, Serialize};
-use tare_model::launch::Bind;
-use tare_model::{Params, Value};
+use tare_model::Value;
 
-use super::super::EnvError;
 use super::super::mechanism::Kind;
 use super::super::own::{self, Bare, LIKE};
 use tare_core::driver::container::DECLARED;
 
 /// A root that is not the host's.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(in crate::env) struct Layers {
+pub(crate) struct Layers {
     /// Folders, the uppermost first.
-    pub(in crate::env) lower: Vec<String>,
+    pub(crate) lower: Vec<String>,
     /// Variables that every process inside has.
-    pub(in crate::env) variables: BTreeMap<String, String>,
+    pub(crate) variables: BTreeMap<String, String>,
     /// What of the host is shown inside.
-    pub(in crate::env) binds: Vec<Bind>,
+    pub(crate) binds: Vec<Bind>,
 }
 
 impl Layers {
     /// Keeps them in a file that nobody else reads; the arm over them, which does without these differences.
-    pub(in crate::env) fn kept(
+    pub(crate) fn kept(
         &self,
         file: &Path,
         without: Vec<String>,
