@@ -6,26 +6,31 @@
 //! What it cannot see: what the program makes of a difference; that is measured.
 //! This file is no driver; drivers use it.
 
-use crate::env::prelude::*;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tare_model::{CommandChange, Value};
+use tare_model::{CommandChange, Params, Value};
 
 use self::fields::{Whose, whose};
 pub use tare_core::driver::own::{INSIDE, LIKE, is_inside, is_own};
 
+use super::EnvError;
 use super::grammar::{is_container_name, is_safe_path};
+use super::text::printable;
+use crate::cx::files;
 
 pub mod asked;
-pub(crate) mod command;
-pub(crate) mod fields;
-pub(crate) mod like;
+pub(in crate::env) mod command;
+pub(in crate::env) mod fields;
+pub(in crate::env) mod like;
 pub mod limits;
-pub(crate) mod machine;
+pub(in crate::env) mod machine;
 pub mod protect;
-pub(crate) mod reach;
-pub(crate) mod share;
-pub(crate) mod shared;
+pub(in crate::env) mod reach;
+pub(in crate::env) mod share;
+pub(in crate::env) mod shared;
 mod sockets;
 
 /// The setting that names differences which an arm does without.
@@ -151,7 +156,7 @@ pub struct Own {
 pub const ALIKE: &str = "mounted on both sides alike, and no difference: ";
 
 /// What is said of a network of the user's that no copy joins.
-pub(crate) fn not_joined(network: &str) -> String {
+pub(in crate::env) fn not_joined(network: &str) -> String {
     format!(
         "the copies are on a network of the run's own, without {network} and what is on it; `--join-networks` lets every run act on that"
     )
