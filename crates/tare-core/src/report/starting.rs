@@ -29,6 +29,11 @@ pub(crate) fn effect(cell: &DossierCell) -> Option<String> {
     }
 }
 
+/// The same, and a dash where there is none.
+pub(crate) fn effect_or_dash(cell: &DossierCell) -> String {
+    effect(cell).unwrap_or_else(|| "–".to_owned())
+}
+
 /// The range of an added or saved time: `298–330 ms`.
 pub(super) fn times(difference: &Span, unit: &str) -> String {
     let ends = [difference.low.abs(), difference.high.abs()];

@@ -15,14 +15,14 @@ use tare_model::{Params, Value};
 use tare_stats::Verdict;
 
 use crate::analyze::{
-    EFFECT_MOVES, NOT_AFTER_CORRECTION, blocks_to_pass, claims_difference, is_held_up,
+    EFFECT_MOVES, NOT_AFTER_CORRECTION, blocks_to_pass, claims_difference, counted, is_held_up,
 };
 
 use super::foreign::{NO_BREAK, harmless};
 use super::number::{percent, range};
 use super::phrases;
 use super::starting::times;
-pub(crate) use super::starting::{effect, is_start, ratio};
+pub(crate) use super::starting::{effect, effect_or_dash, is_start, ratio};
 
 /// What a verdict means to the reader; forms show it by a sign and a colour of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -292,9 +292,8 @@ fn without_ratio(cell: &DossierCell) -> String {
         "no ratio: a value is not above 0".to_owned()
     } else {
         format!(
-            "inconclusive: {} block{} are too few",
-            cell.n_blocks,
-            if cell.n_blocks == 1 { "" } else { "s" }
+            "inconclusive: {} are too few",
+            counted(cell.n_blocks as usize, "block")
         )
         .replace("1 block are", "1 block is")
     }

@@ -203,7 +203,7 @@ fn draw(out: &mut String, rows: &[&Row<'_>], names: &Names<'_>, called: Called, 
         .iter()
         .map(|row| {
             let (said, tone) = verdict_word(row, called);
-            let ratio = |cell| words::effect(cell).unwrap_or_else(|| "–".to_owned());
+            let ratio = |cell| words::effect_or_dash(cell);
             let quotient = row.quotient.as_ref().map_or_else(|| "–".to_owned(), glance);
             let name = format!("{}, {}", names.name(row.second), harmless(&row.second.arm));
             vec![

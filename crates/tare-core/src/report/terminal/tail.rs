@@ -16,8 +16,9 @@ use super::super::method::not_as_planned;
 use super::super::{failures, words};
 use super::Style;
 use super::remedy::remedy;
-use super::text::{Paint, paragraph, wrapped};
+use super::text::{Paint, bold, paragraph};
 use super::why::share_text;
+use crate::analyze::counted;
 
 /// Stands for the arms in what is said of several.
 const ARMS: &str = "\u{0}";
@@ -98,10 +99,7 @@ fn missing_in_short(out: &mut String, dossier: &Dossier, style: Style) {
 
 pub(super) fn heading(out: &mut String, text: &str, style: Style) {
     out.push('\n');
-    for line in wrapped(text, style.width) {
-        out.push_str(&Paint::Bold.on(&line, style.colour));
-        out.push('\n');
-    }
+    bold(out, text, style.width, style.colour);
 }
 
 fn missing(out: &mut String, dossier: &Dossier, style: Style) {
@@ -318,8 +316,11 @@ fn remarks(out: &mut String, dossier: &Dossier, style: Style) {
         let told: Vec<String> = quiet
             .iter()
             .map(|(id, cells)| {
-                let plural = if *cells == 1 { "" } else { "s" };
-                format!("{} in {cells} row{plural}", harmless(id).replace('-', " "))
+                format!(
+                    "{} in {}",
+                    harmless(id).replace('-', " "),
+                    counted(*cells, "row")
+                )
             })
             .collect();
         let text = format!("noted, no effect on the result: {}", told.join(", "));
@@ -395,11 +396,10 @@ fn deviations(out: &mut String, dossier: &Dossier, style: Style) {
 fn scope(out: &mut String, dossier: &Dossier, style: Style) {
     out.push('\n');
     let cost = format!(
-        "The run took {:.0} s{} for {} trial{}{}; order by `--seed {}`.",
+        "The run took {:.0} s{} for {}{}; order by `--seed {}`.",
         dossier.cost.wall_s,
         timed_share(dossier),
-        dossier.cost.trials,
-        if dossier.cost.trials == 1 { "" } else { "s" },
+        counted(dossier.cost.trials as usize, "trial"),
         how_it_ended(dossier.stopped_by),
         dossier.study.seed
     );

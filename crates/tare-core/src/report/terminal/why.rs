@@ -18,7 +18,7 @@ use super::super::waterfall::{Adds, Bar, Waterfall};
 use super::super::words::command_line;
 use super::Style;
 use super::counters::{CHARGED, counters};
-use super::text::{Paint, paragraph, width, wrapped};
+use super::text::{Paint, bold, paragraph, width, wrapped};
 use crate::driver::own;
 
 /// So many findings are told in full although nothing was tried.
@@ -55,10 +55,7 @@ pub fn why(dossier: &Dossier, style: Style) -> String {
         blocks.unwrap_or(0),
         dossier.study.seed
     );
-    for line in wrapped(&heading, limit) {
-        out.push_str(&Paint::Bold.on(&line, style.colour));
-        out.push('\n');
-    }
+    bold(&mut out, &heading, limit, style.colour);
     answer(&mut out, dossier, why, limit, style.colour);
     if let Some(ladder) = &dossier.ladder {
         out.push('\n');
@@ -112,10 +109,7 @@ pub fn short_answer(dossier: &Dossier, style: Style) -> String {
 
 /// The headline and what stands below it.
 fn answer(out: &mut String, dossier: &Dossier, why: &DossierWhy, limit: usize, colour: bool) {
-    for line in wrapped(&capitalised(&harmless(&why.answer)), limit) {
-        out.push_str(&Paint::Bold.on(&line, colour));
-        out.push('\n');
-    }
+    bold(out, &capitalised(&harmless(&why.answer)), limit, colour);
     let is_told = |line: &&AnswerLine| beginning(line.label).len() == COLUMN;
     let (told, listed): (Vec<_>, Vec<_>) = why.lines.iter().partition(is_told);
     for lines in [told, listed] {
