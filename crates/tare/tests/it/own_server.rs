@@ -1,9 +1,9 @@
 //! Servers in containers of the user's: `tare why` asks them from outside.
 
 use crate::own::{Bench, has_engine};
-use crate::prelude::*;
-
+use crate::product::{Product, assert_valid_dossier};
 use crate::why::confirmed;
+use crate::world::{skip, turn};
 
 /// Answers each connection with a line, after a pause where it is asked to.
 const SERVER: &str = r#"socket(S,2,1,6) or die; setsockopt(S,1,2,pack("l",1)); bind(S,pack("S n N x8",2,80,0)) or die "bind: $!"; listen(S,64) or die; while(accept(C,S)){ select(undef,undef,undef,$ENV{PAUSE}) if $ENV{PAUSE}; syswrite C,"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nok\n"; close C }"#;
@@ -11,7 +11,10 @@ const SERVER: &str = r#"socket(S,2,1,6) or die; setsockopt(S,1,2,pack("l",1)); b
 const CLIENT: &str = r#"($h,$p,$n)=@ARGV; for(1..$n){ socket(S,2,1,6) or die; connect(S,pack("S n C4 x8",2,$p,split /\./,$h)) or die "connect: $!"; $l=""; while(sysread(S,$b,99)){$l.=$b} $l=~/ok/ or die "no answer"; close S }"#;
 
 fn bench(name: &str) -> Option<(Bench, Product)> {
-    let has_perl = Command::new("perl").arg("-v").output().is_ok();
+    let has_perl = std::process::Command::new("perl")
+        .arg("-v")
+        .output()
+        .is_ok();
     if !has_perl {
         skip("perl", "the host has no perl to serve with");
         return None;

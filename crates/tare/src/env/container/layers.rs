@@ -7,28 +7,32 @@
 //! there, and these cost nothing while it runs.
 //! What it cannot see: the user that an image names; here root is who runs it.
 
-use crate::env::prelude::*;
+use std::collections::BTreeMap;
+use std::path::Path;
 
-use tare_model::Value;
+use serde::{Deserialize, Serialize};
+use tare_model::launch::Bind;
+use tare_model::{Params, Value};
 
+use super::super::EnvError;
 use super::super::mechanism::Kind;
 use super::super::own::{self, Bare, LIKE};
 use tare_core::driver::container::DECLARED;
 
 /// A root that is not the host's.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Layers {
+pub(in crate::env) struct Layers {
     /// Folders, the uppermost first.
-    pub(crate) lower: Vec<String>,
+    pub(in crate::env) lower: Vec<String>,
     /// Variables that every process inside has.
-    pub(crate) variables: BTreeMap<String, String>,
+    pub(in crate::env) variables: BTreeMap<String, String>,
     /// What of the host is shown inside.
-    pub(crate) binds: Vec<Bind>,
+    pub(in crate::env) binds: Vec<Bind>,
 }
 
 impl Layers {
     /// Keeps them in a file that nobody else reads; the arm over them, which does without these differences.
-    pub(crate) fn kept(
+    pub(in crate::env) fn kept(
         &self,
         file: &Path,
         without: Vec<String>,
