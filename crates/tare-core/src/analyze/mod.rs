@@ -58,6 +58,7 @@ pub mod truth;
 mod turns;
 mod void;
 
+pub(crate) use cell::counted;
 pub(crate) use diagnostics::{EFFECT_MOVES, NOT_AFTER_CORRECTION};
 pub use input::{ArmData, RunData, RunHead, TrialData, TrialRef};
 pub use precision::{PrecisionRule, SoFar};

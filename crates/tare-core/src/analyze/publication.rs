@@ -272,7 +272,7 @@ pub(super) mod tests {
     use super::*;
 
     /// A publication with these parts.
-    pub(in crate::analyze) fn publication_of(parts: &str) -> Publication {
+    pub(crate) fn publication_of(parts: &str) -> Publication {
         let head = "title = \"t\"\nwhere = \"w\"\nmachine = \"m\"\n";
         toml::from_str(&(head.to_owned() + parts)).unwrap()
     }

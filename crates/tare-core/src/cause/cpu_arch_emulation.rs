@@ -4,12 +4,7 @@
 //! machine than the one that shares its kernel. What it cannot see: which of several translators it is, unless
 //! its handler is registered under a name that says so.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::triage::Family;
-use super::{Case, switch};
+use super::prelude::*;
 
 pub(super) static CAUSE: Entry = Entry {
     id: "cpu.arch-emulation",
@@ -92,7 +87,7 @@ fn docker_name(machine: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn a_foreign_image_is_suspected_under_whatever_name_its_machine_goes() {
@@ -103,7 +98,7 @@ mod tests {
                 .cost("cpu.integer.time", 20.0)
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 image("amd64", "aarch64"),
                 Composed::golden("qemu-user-arm64").cost("cpu.integer.time", 26.0),

@@ -4,13 +4,7 @@
 //! not clear the limit: on a busy machine a group may wait so long for a processor that it never uses its share
 //! up. What it cannot see: the tail of single requests, which is where a quota hurts most.
 
-use tare_model::{counter, fact};
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::queries::quota;
-use super::triage::Family;
-use super::{Case, switch};
+use super::prelude::*;
 
 pub(super) static CAUSE: Entry = Entry {
     id: "cpu.cfs-quota-throttle",
@@ -65,7 +59,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     fn with_quota() -> Composed {
         Composed::of("docker")
@@ -89,7 +83,7 @@ mod tests {
     #[test]
     fn a_quota_of_the_arm_alone_is_suspected() {
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[with_quota(), counted(1.05e8), counted(0.0)],
             &[
                 with_quota().fact("cgroup.cpu.max", "max 100000"),
@@ -103,12 +97,12 @@ mod tests {
 
     #[test]
     fn what_was_counted_decides_how_likely_it_is() {
-        let likelihood = |composed: Composed| composed.suspects(&super::CAUSE).unwrap().likelihood;
+        let likelihood = |composed: Composed| composed.suspects(&CAUSE).unwrap().likelihood;
         assert!(likelihood(counted(1.05e8)) > likelihood(with_quota()));
         assert!(likelihood(with_quota()) > likelihood(counted(0.0)));
         let proof = format!(
             "{:?}",
-            with_quota().suspects(&super::CAUSE).unwrap().counterfactual
+            with_quota().suspects(&CAUSE).unwrap().counterfactual
         );
         assert!(proof.contains("cpuset"), "{proof}");
     }

@@ -3,12 +3,7 @@
 //! What it cannot see: threads other than the first of a process, and neighbours of a hypervisor that reports no
 //! stolen time.
 
-use tare_model::{counter, fact};
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::triage::Family;
-use super::{Case, switch};
+use super::prelude::*;
 
 const FAMILIES: &[Family] = &[Family::Contention, Family::Steal];
 
@@ -63,7 +58,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn waiting_for_a_processor_is_suspected_and_using_it_is_not() {
@@ -81,7 +76,7 @@ mod tests {
                 .counted("cpu", &counters)
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[counted(0.9e9, 0.0, 0.9e9), counted(0.0, 90.0, 0.9e9)],
             &[
                 counted(0.0, 0.0, 1.9e9),

@@ -2,13 +2,8 @@
 //!
 //! What it cannot see: on which node a process's pages lie.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::kind::{Kind, is_own_probe};
-use super::queries::cpus_in;
-use super::triage::Family::{self, Contention, OtherCode, Spin, Waiting};
-use super::{Case, switch};
+use super::prelude::*;
+use super::triage::Family::{Contention, OtherCode, Spin, Waiting};
 
 const FAMILIES: &[Family] = &[OtherCode, Contention, Spin, Waiting];
 
@@ -31,9 +26,9 @@ pub(super) static CAUSE: Entry = Entry {
 };
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
-    let cores = |facts: &tare_model::Facts| {
+    let cores = |facts: &Facts| {
         let cpus = cpus_in(facts.get(fact::CPU_AFFINITY)?)?;
-        let cores = super::queries::number(facts, fact::CPU_CORES)?;
+        let cores = number(facts, fact::CPU_CORES)?;
         Some(cpus as f64 / cores)
     };
     let halves = cores(&case.baseline.facts)
@@ -86,7 +81,7 @@ fn is_single(case: &Case<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn fewer_or_halved_processors_are_suspected_of_work_in_several_threads() {
@@ -98,7 +93,7 @@ mod tests {
                 .cost(metric, 2.0)
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 cpus("0-3", "0", "command.wall.time"),
                 cpus("0-3", "0", "command.wall.time")

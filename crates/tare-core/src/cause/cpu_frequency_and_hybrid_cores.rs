@@ -3,13 +3,7 @@
 //! Guests do not see frequencies; a fixed loop ahead of each trial is what the analysis compares, and its flag is
 //! read here. What it cannot see: on which core a thread ran.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::triage::Family;
-use super::{Case, switch};
-use crate::driver::mechanism::Kind as Mechanism;
+use super::prelude::*;
 
 const FAMILIES: &[Family] = &[Family::OtherCode, Family::Faster];
 
@@ -69,7 +63,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         Some((_, performance))
             if case.has(Mechanism::SystemCallFilter) && case.setting("cpuset").is_none() =>
         {
-            super::Counterfactual::Settings(tare_model::Params::new().with("cpuset", performance))
+            Counterfactual::Settings(Params::new().with("cpuset", performance))
         }
         _ => switch::not_here("the clock is the machine's"),
     };
@@ -95,7 +89,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, cell, check};
+    use super::*;
 
     #[test]
     fn another_clock_is_suspected_and_equal_governors_are_not() {
@@ -116,7 +110,7 @@ mod tests {
                 .cost("cpu.des.time", 1.7)
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 Composed::of("docker").cell(flagged),
                 Composed::of("ssh")

@@ -2,12 +2,7 @@
 //!
 //! Only between two kernels: one kernel has one set of them. What it cannot see: which of them costs.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::triage::Family;
-use super::{Case, switch};
+use super::prelude::*;
 
 const FAMILIES: &[Family] = &[Family::CostlierCalls, Family::OtherCode];
 
@@ -58,7 +53,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn two_kernels_with_other_mitigations_are_suspected_of_slow_calls() {
@@ -71,7 +66,7 @@ mod tests {
                 .cost(metric, 1.3)
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[kernels(
                 "b",
                 "Mitigation: Clear CPU buffers",

@@ -4,13 +4,8 @@
 //! grows far faster than the number of instances, and more threads counted than processors. A quota that the
 //! libraries do not see is only a hint. What it cannot see: pools that grow and shrink between two looks.
 
-use super::entry::{Entry, Found};
-use super::kind::{Kind, is_own_probe};
-use super::queries::{cpus_in, quota, usable_cpus};
-use super::triage::Family;
-use super::{Case, switch};
+use super::prelude::*;
 use tare_model::Better;
-use tare_model::{counter, fact};
 
 /// Variables that size the usual pools.
 pub(super) const VARIABLES: &[&str] = &tare_model::rows! {
@@ -174,7 +169,7 @@ fn hidden_quota(case: &Case<'_>, cells: &[usize]) -> Option<Vec<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, cell, check};
+    use super::*;
 
     fn spinning() -> Composed {
         Composed::of("docker")
@@ -205,7 +200,7 @@ mod tests {
             .fact("cgroup.cpu.max", "100000 100000")
             .cost("command.wall.time", 4.0);
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[spinning(), instances(198.0), quota.clone()],
             &[
                 instances(2.1),
@@ -222,12 +217,12 @@ mod tests {
     #[test]
     fn a_single_thread_on_a_busy_machine_is_no_crowd() {
         let with = |threads: f64| spinning().counted("blas", &[("threads", 1.0, threads)]);
-        assert!(with(1.0).suspects(&super::CAUSE).is_none());
-        assert!(with(2.0).suspects(&super::CAUSE).is_some());
+        assert!(with(1.0).suspects(&CAUSE).is_none());
+        assert!(with(2.0).suspects(&CAUSE).is_some());
         // A quota that a library would not see is no harm to who has no library with threads.
         let under_quota = |threads: f64| with(threads).fact("cgroup.cpu.max", "50000 100000");
-        assert!(under_quota(1.0).suspects(&super::CAUSE).is_none());
-        assert!(under_quota(2.0).suspects(&super::CAUSE).is_some());
+        assert!(under_quota(1.0).suspects(&CAUSE).is_none());
+        assert!(under_quota(2.0).suspects(&CAUSE).is_some());
     }
 
     #[test]
@@ -236,7 +231,7 @@ mod tests {
             .both("cpu.affinity", "0-7")
             .fact("cgroup.cpu.max", "250000 100000")
             .cost("command.wall.time", 4.0)
-            .counterfactual(&super::CAUSE);
+            .counterfactual(&CAUSE);
         assert!(text.contains(r#""OPENBLAS_NUM_THREADS": "2""#), "{text}");
     }
 }

@@ -2,14 +2,8 @@
 //!
 //! What it cannot see: limits of a cloud's volume, which look like a slow disk.
 
-use tare_model::fact;
+use super::prelude::*;
 use tare_model::facts::io_limit;
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::queries::of_work_mount;
-use super::triage::Family;
-use super::{Case, switch};
 
 const FAMILIES: &[Family] = &[Family::Waiting, Family::Device];
 
@@ -83,7 +77,7 @@ fn chosen(text: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn a_limit_or_a_scheduler_of_the_arm_alone_is_suspected() {
@@ -102,7 +96,7 @@ mod tests {
                 .cost("disk.random-read-qd1.time", 1.3)
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[limit("", "254:0 rbps=1048576"), scheduler("none [bfq]")],
             &[
                 limit("", ""),

@@ -4,13 +4,8 @@
 //! against another, or a file system that a program serves (FUSE). Of a user's command the paths that it was seen to
 //! use count, of a probe its folder. What it cannot see: files that a command has open too shortly to be seen.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::queries::Place;
-use super::triage::Family;
-use super::{Case, disk_shared_folder, switch};
+use super::disk_shared_folder;
+use super::prelude::*;
 
 const FAMILIES: &[Family] = &[Family::Device, Family::Waiting, Family::CostlierCalls];
 /// File systems that live in memory: a flush costs nothing there.
@@ -135,7 +130,7 @@ fn difference<'a>(case: &Case<'a>, place: Place<'a>) -> Option<Difference<'a>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn memory_against_a_disk_is_suspected_and_equal_file_systems_are_not() {
@@ -166,7 +161,7 @@ mod tests {
                 .cost("command.wall.time", 3.0)
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 on("tmpfs", "ext4"),
                 on("tmpfs", "overlay"),
@@ -201,7 +196,7 @@ mod tests {
             .fact("command.mount./work/data.point", "/work/data")
             .setting("binds", "/slow:/work/data,/work:/work")
             .cost("command.wall.time", 3.0)
-            .counterfactual(&super::CAUSE);
+            .counterfactual(&CAUSE);
         assert!(told.contains("/work/data:/work/data"), "{told}");
         assert!(
             told.contains("/work:/work\"") && !told.contains("/slow"),

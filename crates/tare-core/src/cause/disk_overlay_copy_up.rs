@@ -2,13 +2,8 @@
 //!
 //! What it cannot see: whether a file existed in the image; the probe for it writes one that does.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::queries::of_work_mount;
-use super::triage::Family::{self, CostlierCalls, Device, MoreCalls, Waiting};
-use super::{Case, switch};
+use super::prelude::*;
+use super::triage::Family::{CostlierCalls, Device, MoreCalls, Waiting};
 
 const FAMILIES: &[Family] = &[CostlierCalls, MoreCalls, Device, Waiting];
 
@@ -82,7 +77,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn an_overlay_in_the_arm_alone_is_suspected() {
@@ -93,7 +88,7 @@ mod tests {
                 .cost(metric, 1.2)
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 on("overlay", "disk.copy-up.time"),
                 on("overlay", "fs.stat.time"),
@@ -114,7 +109,7 @@ mod tests {
                 .base("mount./.fstype", "ext4")
                 .fact("mount./.fstype", "overlay")
                 .cost(metric, 1.2);
-            composed.suspects(&super::CAUSE).unwrap().likelihood
+            composed.suspects(&CAUSE).unwrap().likelihood
         };
         assert!(likelihood("disk.copy-up.time") > likelihood("fs.stat.time"));
         assert!(likelihood("fs.stat.time") > likelihood("disk.fsync.time"));

@@ -4,13 +4,7 @@
 //! mount was recorded, by an engine that is known to run its containers in a virtual machine. What it cannot
 //! see: a server that is slow for reasons of its own.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::queries::Place;
-use super::triage::Family;
-use super::{Case, switch};
+use super::prelude::*;
 
 /// File systems behind which another machine or another operating system answers.
 pub(super) const SHARED: &[&str] = &tare_model::rows! {
@@ -139,7 +133,7 @@ fn blocked_submission(case: &Case<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn a_mount_that_another_system_serves_is_suspected_and_a_local_one_is_not() {
@@ -161,7 +155,7 @@ mod tests {
                 .cost("command.wall.time", 3.0)
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 on("9p"),
                 on("virtiofs"),
@@ -196,7 +190,7 @@ mod tests {
         let told = Composed::golden("docker-desktop-windows-bind")
             .setting("storage", "bind")
             .cost("fs.stat.time", 10.0)
-            .counterfactual(&super::CAUSE);
+            .counterfactual(&CAUSE);
         assert!(told.contains("volume"), "{told}");
     }
 }

@@ -3,12 +3,7 @@
 //! The containerd image store calls its snapshotter `overlayfs`, which is the ordinary way. What it cannot see:
 //! whether the files at hand lie on the layers; a volume does not.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::queries::of_work_mount;
-use super::{Case, switch};
+use super::prelude::*;
 
 /// Drivers that cost, and why.
 const SLOW: &[(&str, &str)] = &[
@@ -84,7 +79,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn unusual_drivers_are_suspected_and_overlays_of_the_kernel_are_not() {
@@ -94,7 +89,7 @@ mod tests {
                 .cost("fs.create.time", 3.0)
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 driver("vfs"),
                 driver("devicemapper"),

@@ -105,7 +105,7 @@ pub fn suspected(arms: &[ArmEvidence], baseline: &str, cells: &[DossierCell]) ->
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::Composed;
+    use super::super::tests::composed::Composed;
     use super::*;
 
     fn of(composed: &Composed) -> Vec<DossierFinding> {

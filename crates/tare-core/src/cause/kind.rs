@@ -118,7 +118,7 @@ impl Kind {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::cell;
+    use super::super::tests::composed::cell;
     use super::*;
 
     /// Workloads that run a program of the user's choice; every other program is named as a tool.

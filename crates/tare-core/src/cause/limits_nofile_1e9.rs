@@ -2,11 +2,7 @@
 //!
 //! What it cannot see: the calls themselves; that a program spends its time in the kernel is all that is counted.
 
-use tare_model::{counter, fact};
-
-use super::entry::{Entry, Found};
-use super::triage::Family;
-use super::{Case, switch};
+use super::prelude::*;
 
 /// From this limit on one loop is felt.
 const MANY: f64 = 1_048_576.0;
@@ -81,7 +77,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 }
 
 /// The soft and the hard limit on descriptors.
-fn limits(facts: &tare_model::Facts) -> Option<(f64, f64)> {
+fn limits(facts: &Facts) -> Option<(f64, f64)> {
     let mut words = facts.get(fact::RLIMIT_NOFILE)?.split_whitespace();
     let mut next = || -> Option<f64> {
         match words.next()? {
@@ -103,7 +99,7 @@ fn seconds(ns: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn a_limit_without_bounds_is_suspected_of_commands() {
@@ -129,7 +125,7 @@ mod tests {
             limit(there, "20000 20000", "command.wall.time").counted("command", &in_kernel(ms))
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 few("1024 4096", 40.0),
                 limit("1024 1048576", "1073741816 1073741816", "command.wall.time"),
@@ -160,7 +156,7 @@ mod tests {
                 .base("rlimit.nofile", "1024 4096")
                 .fact("rlimit.nofile", here)
                 .cost("command.wall.time", 5.0)
-                .counterfactual(&super::CAUSE);
+                .counterfactual(&CAUSE);
             assert!(told.contains(expected), "{told}");
         }
     }

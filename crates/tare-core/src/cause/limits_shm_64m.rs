@@ -4,12 +4,7 @@
 //! there is in the arm, where it has room for it, is one of these.
 //! What it cannot see: shared memory that is held for less than a step of the look at the command.
 
-use super::entry::{Entry, Found};
-use super::queries::number;
-use super::triage::Family;
-use super::{Case, switch};
-use tare_model::fact;
-use tare_model::unit::bytes;
+use super::prelude::*;
 
 const SMALL: f64 = 67_108_864.0;
 /// How likely it is where the command was seen to want more than there is.
@@ -68,7 +63,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn a_small_one_beside_a_large_one_is_suspected_of_commands() {
@@ -79,7 +74,7 @@ mod tests {
                 .cost(metric, 1.5)
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[shm("12884901888", "67108864", "command.wall.time")],
             &[
                 shm("67108864", "67108864", "command.wall.time"),
@@ -97,7 +92,7 @@ mod tests {
                 .fact("shm.size_bytes", "67108864")
                 .base("command.shared_memory_bytes", bytes)
                 .cost("command.wall.time", 1.5)
-                .suspects(&super::CAUSE)
+                .suspects(&CAUSE)
                 .unwrap()
         };
         assert!(holding("268435456").likelihood > 0.8);

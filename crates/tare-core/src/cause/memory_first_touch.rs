@@ -2,12 +2,7 @@
 //!
 //! What it cannot see: whether the hypervisor had to find a page as well.
 
-use tare_model::{counter, fact};
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::triage::Family;
-use super::{Case, switch};
+use super::prelude::*;
 
 const FAMILIES: &[Family] = &[Family::Faults];
 
@@ -77,7 +72,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn faults_are_suspected_where_there_are_more_of_them_or_where_they_are_measured() {
@@ -88,7 +83,7 @@ mod tests {
                 .counted("command", &[("minflt", 1e3, arm)])
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[Composed::of("vm").cost("mem.touch.time", 3.0), faults(3e5)],
             &[faults(1e3), Composed::of("vm").cost("mem.triad.rate", 1.2)],
         );

@@ -3,13 +3,7 @@
 //! A limit that was never reached explains nothing; the control group counts how often it was. What it cannot
 //! see: programs that size themselves by the machine's memory and are killed: they leave no cell.
 
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::queries::memory_limit;
-use super::triage::Family;
-use super::{Case, switch};
-use tare_model::unit::bytes;
-use tare_model::{counter, fact};
+use super::prelude::*;
 
 const FAMILIES: &[Family] = &[Family::Device, Family::Faults, Family::CostlierCalls];
 
@@ -56,7 +50,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn a_limit_that_was_reached_is_suspected_and_one_that_was_not_is_not() {
@@ -69,7 +63,7 @@ mod tests {
         };
         let hits = |arm: f64| limited().counted("disk", &[("memory_limit_hits", 0.0, arm)]);
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[limited(), hits(458.0)],
             &[
                 hits(0.0),

@@ -2,12 +2,7 @@
 //!
 //! What it cannot see: swapping of the whole machine.
 
-use tare_model::{counter, fact};
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::triage::Family;
-use super::{Case, switch};
+use super::prelude::*;
 
 const FAMILIES: &[Family] = &[Family::Device, Family::Faults];
 
@@ -29,7 +24,7 @@ pub(super) static CAUSE: Entry = Entry {
 };
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
-    let limit = super::queries::memory_limit(&case.arm.facts)?;
+    let limit = memory_limit(&case.arm.facts)?;
     let no_swap = case.fact(fact::CGROUP_SWAP_MAX) == Some("0")
         || case
             .number(fact::CGROUP_MEMSW_LIMIT)
@@ -55,7 +50,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn a_limit_that_was_reached_without_swap_is_suspected() {
@@ -67,7 +62,7 @@ mod tests {
                 .counted("mem", &[("memory_limit_hits", 0.0, hits)])
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[limited("0", 12.0)],
             &[
                 limited("67108864", 12.0),

@@ -13,14 +13,11 @@ use tare_model::{Facts, Params};
 
 use crate::driver::{self, mechanism};
 
-#[cfg(test)]
-mod composed;
 pub mod entry;
 mod findings;
 pub mod kind;
+mod prelude;
 pub mod queries;
-#[cfg(test)]
-mod sources;
 pub mod switch;
 pub mod triage;
 
@@ -270,6 +267,9 @@ pub struct Suspicion {
 
 #[cfg(test)]
 mod tests {
+    pub(super) mod composed;
+    mod sources;
+
     use super::*;
     use crate::registered::assert_registered;
 

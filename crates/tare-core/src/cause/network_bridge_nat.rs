@@ -2,14 +2,9 @@
 //!
 //! What it cannot see: how the time divides between them; a network shared with another container would show it.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
 use super::network_joined::is_joined;
-use super::triage::Family::{self, CostlierCalls, MoreCalls, OtherCode, Waiting};
-use super::{Case, switch};
-use crate::driver::mechanism::Kind as Mechanism;
+use super::prelude::*;
+use super::triage::Family::{CostlierCalls, MoreCalls, OtherCode, Waiting};
 
 const FAMILIES: &[Family] = &[Waiting, CostlierCalls, MoreCalls, OtherCode];
 
@@ -103,7 +98,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn a_bridge_is_suspected_for_packets_and_for_nothing_else() {
@@ -124,7 +119,7 @@ mod tests {
         };
         let streams = |case: Composed, times: f64| case.cost("net.tcp.throughput.rate", times);
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 streams(bridged(), 1.4),
                 streams(

@@ -3,12 +3,7 @@
 //! Only for programs that resolve names: Tare's own probes speak to addresses. What it cannot see: the questions
 //! themselves; a program that waits outside of the processor is all that the counters show.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::kind::{Kind, is_own_probe};
-use super::triage::Family;
-use super::{Case, switch};
+use super::prelude::*;
 
 const FAMILIES: &[Family] = &[Family::Waiting];
 /// From this number of dots on, ordinary names are tried with every suffix first.
@@ -84,7 +79,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn a_multiplied_question_is_suspected_of_waiting_and_of_nothing_else() {
@@ -106,7 +101,7 @@ mod tests {
             ("sys_ns", 0.0, 0.0),
         ];
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 asks("command.wall.time"),
                 asks("command.wall.time").counted("command", &waiting),

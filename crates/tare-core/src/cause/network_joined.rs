@@ -2,11 +2,7 @@
 //!
 //! What it cannot see: which of the values it is; the switch takes the whole network away, so that is what it names.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::{Case, switch};
+use super::prelude::*;
 
 pub(super) static CAUSE: Entry = Entry {
     id: "network.joined",
@@ -53,7 +49,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn joined_network_is_suspected_as_a_whole() {
@@ -64,7 +60,7 @@ mod tests {
                 .fact("sysctl.net.ipv4.tcp_wmem", "2304\t2304\t2304")
                 .cost("net.tcp.throughput.rate", 3.0)
         };
-        check(&super::CAUSE, &[on("container:web")], &[on("bridge")]);
+        check(&CAUSE, &[on("container:web")], &[on("bridge")]);
         // What is switched is the whole network, and neither the bridge nor one value alone.
         for other in [
             &super::super::network_bridge_nat::CAUSE,

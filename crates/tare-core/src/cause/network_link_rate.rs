@@ -5,12 +5,7 @@
 //! it cannot be told whose packets pass it, and counts for less. What it cannot see: the rate itself, limits
 //! behind the machine, and filters that drop what comes in too fast.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::triage::Family;
-use super::{Case, switch};
+use super::prelude::*;
 use crate::driver;
 
 const FAMILIES: &[Family] = &[Family::Waiting];
@@ -83,7 +78,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn a_queue_that_holds_back_is_suspected_of_waiting_for_packets() {
@@ -110,7 +105,7 @@ mod tests {
                 .counted("command", &WAITING)
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 waits(held("eth0 tbf", "none")),
                 waits(held("none", "docker0 tbf")),
@@ -132,20 +127,16 @@ mod tests {
 
     #[test]
     fn it_is_proved_on_the_network_that_everybody_gets() {
-        use super::super::Counterfactual;
         let held = |driver: &str| {
             Composed::of(driver)
                 .fact("net.held_back", "eth0 tbf")
                 .cost("net.tcp.throughput.rate", 9.0)
         };
-        let network = |composed: &Composed| match super::CAUSE
-            .suspect(&composed.case())
-            .unwrap()
-            .counterfactual
-        {
-            Counterfactual::Settings(params) => params.value("network").unwrap().to_string(),
-            other => panic!("{other:?}"),
-        };
+        let network =
+            |composed: &Composed| match CAUSE.suspect(&composed.case()).unwrap().counterfactual {
+                Counterfactual::Settings(params) => params.value("network").unwrap().to_string(),
+                other => panic!("{other:?}"),
+            };
         assert_eq!(
             network(&held("docker").setting("network", "container:other")),
             "bridge"

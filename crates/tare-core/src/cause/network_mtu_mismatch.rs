@@ -4,14 +4,8 @@
 //! packets were counted; much smaller matters for all data that is sent in bulk. What it cannot see: a smaller
 //! size somewhere behind the first link.
 
-use tare_model::{counter, fact};
-
-use super::entry::{Entry, Found};
-use super::kind::{Kind, is_own_probe};
 use super::network_joined::is_joined;
-use super::queries::number;
-use super::triage::Family;
-use super::{Case, switch};
+use super::prelude::*;
 
 pub(super) static CAUSE: Entry = Entry {
     id: "network.mtu-mismatch",
@@ -109,7 +103,7 @@ fn small(case: &Case<'_>, here: f64, uplink: f64) -> Found {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn larger_packets_than_the_uplink_takes_are_suspected() {
@@ -124,7 +118,7 @@ mod tests {
             smaller.took("command", (1e9, 2e9), user, sys)
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 sizes("1400", "1500", "net.iperf3.throughput"),
                 sizes("1500", "576", "net.tcp.throughput.rate"),

@@ -2,14 +2,8 @@
 //!
 //! What it cannot see: drops; only that the table is nearly full.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
 use super::network_joined::is_joined;
-use super::queries::number;
-use super::triage::Family;
-use super::{Case, switch};
+use super::prelude::*;
 
 /// From this share on the table counts as full.
 const FULL: f64 = 0.95;
@@ -37,7 +31,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
         .into_iter()
         .filter(|(name, ..)| !name.contains("conntrack"))
         .collect();
-    let share = |facts: &tare_model::Facts| {
+    let share = |facts: &Facts| {
         let count = number(facts, fact::SYSCTL_CONNTRACK_COUNT)?;
         let most = number(facts, fact::SYSCTL_CONNTRACK_MAX).filter(|most| *most > 0.0)?;
         Some(count / most)
@@ -85,7 +79,7 @@ fn spaced(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn other_buffers_and_a_full_table_are_suspected_of_packets() {
@@ -102,7 +96,7 @@ mod tests {
                 .cost("net.tcp.round-trip.time", 1.5)
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 buffers("4096 16384 131072", "net.tcp.throughput.rate"),
                 table("65500"),

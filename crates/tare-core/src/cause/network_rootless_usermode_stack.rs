@@ -2,12 +2,8 @@
 //!
 //! What it cannot see: which of the ways a rootless engine was told to take where it does not say.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::triage::Family::{self, CostlierCalls, MoreCalls, OtherCode, Waiting};
-use super::{Case, switch};
+use super::prelude::*;
+use super::triage::Family::{CostlierCalls, MoreCalls, OtherCode, Waiting};
 
 const FAMILIES: &[Family] = &[Waiting, CostlierCalls, MoreCalls, OtherCode];
 
@@ -76,7 +72,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn a_rootless_engine_is_suspected_of_packets() {
@@ -87,7 +83,7 @@ mod tests {
                 .cost(metric, 7.0)
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 rootless("net.tcp.throughput.rate"),
                 Composed::of("podman")

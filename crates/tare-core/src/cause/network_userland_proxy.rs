@@ -4,12 +4,9 @@
 //! machine are busy while it runs inside, and not while it runs outside.
 //! What it cannot see: whether the engine's proxy is switched off; then the measurement shows no cost.
 
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::triage::Family::{self, CostlierCalls, MoreCalls, OtherCode, Waiting};
-use super::{Case, switch};
+use super::prelude::*;
+use super::triage::Family::{CostlierCalls, MoreCalls, OtherCode, Waiting};
 use tare_model::End;
-use tare_model::fact;
 
 const FAMILIES: &[Family] = &[Waiting, CostlierCalls, MoreCalls, OtherCode];
 
@@ -85,7 +82,7 @@ fn is_some_port(asked: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, cell, check};
+    use super::*;
 
     #[test]
     fn published_ports_are_suspected_and_addresses_are_not() {
@@ -104,7 +101,7 @@ mod tests {
         let mut away = cell("net.tcp.round-trip.time", 2.7);
         away.path = Some(tare_model::Path::ArmToHost);
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 reached("published"),
                 Composed::of("docker")

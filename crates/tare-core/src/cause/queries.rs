@@ -420,7 +420,7 @@ pub fn of_work_mount<'a>(facts: &'a Facts, part: &str) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{self, Composed};
+    use super::super::tests::composed::{self, Composed};
     use super::*;
     use crate::parity::tests::facts;
 

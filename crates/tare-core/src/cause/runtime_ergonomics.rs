@@ -2,12 +2,8 @@
 //!
 //! What it cannot see: which runtime a command is; the variables of several are set to prove it.
 
-use super::entry::{Entry, Found};
-use super::queries::{memory_limit, usable_cpus};
-use super::triage::Family::{self, Contention, Faults, OtherCode, Quota, Spin};
-use super::{Case, switch};
-use tare_model::unit::bytes;
-use tare_model::{counter, fact};
+use super::prelude::*;
+use super::triage::Family::{Contention, Faults, OtherCode, Quota, Spin};
 
 /// Below these a JVM takes itself for a client and collects its garbage with one thread.
 const CLIENT_CPUS: f64 = 2.0;
@@ -39,7 +35,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     if threads.is_some_and(|(there, here)| there.max(here) < 2.0) {
         return None;
     }
-    let cpus = |facts: &tare_model::Facts| usable_cpus(facts);
+    let cpus = |facts: &Facts| usable_cpus(facts);
     let (there, here) = (cpus(&case.baseline.facts), cpus(&case.arm.facts));
     let fewer = here.is_some_and(|here| here < CLIENT_CPUS)
         && there.is_some_and(|there| there >= CLIENT_CPUS);
@@ -66,7 +62,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn limits_below_the_thresholds_are_suspected_of_commands() {
@@ -77,7 +73,7 @@ mod tests {
                 .cost(metric, 2.0)
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 arm("100000 100000", "command.wall.time"),
                 arm("100000 100000", "command.wall.time")

@@ -3,12 +3,8 @@
 //! Read from what harmless calls answered on both sides: a call that the filter refuses looks like one that the
 //! kernel lacks. What it cannot see: whether the program at hand wanted the call.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::kind::{Kind, is_own_probe};
-use super::triage::Family::{self, CostlierCalls, MoreCalls, OtherCode, Waiting};
-use super::{Case, switch};
+use super::prelude::*;
+use super::triage::Family::{CostlierCalls, MoreCalls, OtherCode, Waiting};
 
 const FAMILIES: &[Family] = &[MoreCalls, CostlierCalls, Waiting, OtherCode];
 const REFUSED: &[&str] = &["EPERM", "ENOSYS", "EACCES", "killed"];
@@ -103,7 +99,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn a_call_refused_in_the_arm_alone_is_suspected() {
@@ -115,7 +111,7 @@ mod tests {
                 .cost(metric, 1.5)
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 refused("io_uring_setup", "EPERM", "disk.fio-read.rate"),
                 refused("clone3", "ENOSYS", "command.wall.time"),

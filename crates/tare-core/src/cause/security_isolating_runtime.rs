@@ -4,12 +4,7 @@
 //! gVisor's. What
 //! it cannot see: which of its options are on.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::triage::Family;
-use super::{Case, switch};
+use super::prelude::*;
 
 const RUNTIMES: &[(&str, &str)] = &[
     ("runsc", "gVisor, which serves system calls in user space"),
@@ -110,7 +105,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn a_kernel_of_its_own_is_suspected_of_calls_and_not_of_arithmetic() {
@@ -118,7 +113,7 @@ mod tests {
         let kata = Composed::of("oci").setting("runtime", "/opt/kata/bin/kata-runtime");
         let one_kernel = Composed::of("docker").both("kernel.release", "4.4.0");
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 runtime("runsc").cost("syscall.getppid.time", 9.0),
                 kata.cost("fs.stat.time", 3.0),

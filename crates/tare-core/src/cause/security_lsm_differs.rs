@@ -2,14 +2,7 @@
 //!
 //! What it cannot see: rules of auditing, which no file tells an ordinary process.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::queries::{is_cost, ratio};
-use super::triage::Family;
-use super::{Case, switch};
-use crate::driver::mechanism::Kind as Mechanism;
+use super::prelude::*;
 
 /// More than this it does not explain: about one percent is usual.
 const MOST: f64 = 1.1;
@@ -40,7 +33,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             && ratio(cell) <= MOST
     });
     let proof = if case.has(Mechanism::AccessControl) {
-        super::Counterfactual::Settings(tare_model::Params::new().with("apparmor", "unconfined"))
+        Counterfactual::Settings(Params::new().with("apparmor", "unconfined"))
     } else {
         switch::not_here("the driver has no setting for it")
     };
@@ -59,7 +52,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn a_confined_arm_is_suspected_of_little() {
@@ -70,7 +63,7 @@ mod tests {
                 .cost("fs.stat.time", ratio)
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[label("unconfined", "docker-default (enforce)", 1.06)],
             &[
                 label("unconfined", "docker-default (enforce)", 1.8),

@@ -5,12 +5,7 @@
 //! and the pattern do (interpreters suffer, numerical kernels do not). From 5.16 on this cause never speaks.
 //! What it cannot see: mitigations that a program asked for itself.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::queries::{kernel, ratio};
-use super::{Case, Counterfactual, switch};
+use super::prelude::*;
 
 /// The first kernel that does not tie the mitigations to seccomp.
 const UNTIED: (u32, u32) = (5, 16);
@@ -170,7 +165,7 @@ fn counterfactual(case: &Case<'_>, is_tied: bool) -> Counterfactual {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     fn filtered(release: &str) -> Composed {
         Composed::of("docker")
@@ -188,7 +183,7 @@ mod tests {
                 .fact("status.Speculation_Store_Bypass", here)
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 filtered("5.15.0"),
                 filtered("4.19.0-26-amd64"),
@@ -217,30 +212,27 @@ mod tests {
         let mut forced = filtered("6.18.44")
             .base("status.Speculation_Store_Bypass", "thread vulnerable")
             .fact("status.Speculation_Store_Bypass", "thread mitigated");
-        let on_docker = forced.suspects(&super::CAUSE).unwrap();
+        let on_docker = forced.suspects(&CAUSE).unwrap();
         assert!(on_docker.likelihood > 0.9);
         assert!(!on_docker.claim.contains("seccomp"), "{}", on_docker.claim);
         let advice = on_docker.advice;
         assert!(advice.contains("spec_store_bypass_disable"), "{advice}");
         assert!(!advice.contains("unconfined"), "{advice}");
         forced.arm.driver = "container".into();
-        let built_in = forced
-            .setting("ssbd", true)
-            .suspects(&super::CAUSE)
-            .unwrap();
-        let expected = format!("{:?}", tare_model::Params::new().with("ssbd", ""));
+        let built_in = forced.setting("ssbd", true).suspects(&CAUSE).unwrap();
+        let expected = format!("{:?}", Params::new().with("ssbd", ""));
         assert!(format!("{:?}", built_in.counterfactual).contains(&expected));
     }
 
     #[test]
     fn the_filter_stays_in_what_is_tried_first_and_in_all_advice() {
         let with_crun = filtered("5.10.0").fact("engine.runtimes", "crun runc");
-        let suspicion = with_crun.suspects(&super::CAUSE).unwrap();
+        let suspicion = with_crun.suspects(&CAUSE).unwrap();
         assert!(format!("{:?}", suspicion.counterfactual).contains("crun"));
         assert!(!suspicion.advice.contains("unconfined"));
         let mut own = filtered("5.10.0");
         own.arm.driver = "container".into();
-        let suspicion = own.suspects(&super::CAUSE).unwrap();
+        let suspicion = own.suspects(&CAUSE).unwrap();
         assert!(format!("{:?}", suspicion.counterfactual).contains("seccomp_spec_allow"));
     }
 }

@@ -3,12 +3,7 @@
 //! Only for costs that it can explain: those of a single call, or of a command whose calls were counted and
 //! amount to enough. What it cannot see: calls other than reads and writes where no counter tells them.
 
-use tare_model::{counter, fact};
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::queries::{kernel, words};
-use super::{Case, switch};
+use super::prelude::*;
 
 /// What a filter that allows by number costs per call, nanoseconds.
 const PER_CALL_NS: f64 = 16.0;
@@ -136,7 +131,7 @@ fn calls_and_extra(case: &Case<'_>, index: usize) -> Option<(f64, f64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     fn filtered(metric: &str, ratio: f64) -> Composed {
         Composed::of("docker")
@@ -158,7 +153,7 @@ mod tests {
             )
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 filtered("syscall.getppid.time", 1.16),
                 filtered("ipc.pipe.round-trip.time", 1.11),
@@ -182,11 +177,7 @@ mod tests {
 
     #[test]
     fn a_claim_has_only_measured_numbers_and_the_rest_makes_it_less_likely() {
-        let told = |ratio: f64| {
-            filtered("fs.stat.time", ratio)
-                .suspects(&super::CAUSE)
-                .unwrap()
-        };
+        let told = |ratio: f64| filtered("fs.stat.time", ratio).suspects(&CAUSE).unwrap();
         for (ratio, longer) in [(1.16, "the 16 ns that"), (1.6, "the 60 ns that")] {
             let claim = told(ratio).claim;
             assert!(claim.contains(longer), "{claim}");

@@ -3,12 +3,7 @@
 //! Seen in the cells of `start-up` alone: a trial in a warm arm does not pay it. What it cannot see: how the time
 //! divides between the client, the daemon, the runtime and the kernel; switching the network off shows one part.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::{Case, switch};
-use crate::driver::mechanism::Kind as Mechanism;
+use super::prelude::*;
 
 pub(super) static CAUSE: Entry = Entry {
     id: "startup.docker-run-constant",
@@ -58,12 +53,12 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn only_start_up_itself_pays_for_start_up() {
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 Composed::of("docker").cost("start-up.ready.time", 300.0),
                 Composed::of("container")

@@ -3,10 +3,7 @@
 //! Seen where an environment's whole life takes seconds longer than its way to the first answer: what is left is
 //! its end. What it cannot see: why a program that does hear the signal takes long to obey.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::{Case, switch};
+use super::prelude::*;
 
 /// How long engines wait before they kill, where the arm does not say otherwise, nanoseconds.
 const PATIENCE_NS: f64 = 10e9;
@@ -40,7 +37,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     }
     let find = |metric: &str| {
         let mut cells = case
-            .pick(|cell| super::queries::is_cost(cell) && cell.metric == metric)
+            .pick(|cell| is_cost(cell) && cell.metric == metric)
             .into_iter();
         let index = cells.next()?;
         Some((index, case.cells[index].difference?.point))
@@ -88,7 +85,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, cell, check};
+    use super::*;
 
     #[test]
     fn seconds_at_the_end_are_suspected_and_seconds_at_the_beginning_are_not() {
@@ -107,7 +104,7 @@ mod tests {
             composed
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 life(0.3, 10.4),
                 life(0.3, 10.4).fact("init.handles_sigterm", "false"),

@@ -2,11 +2,7 @@
 //!
 //! What it cannot see: the version of the library that compiles it.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::{Case, switch};
+use super::prelude::*;
 
 /// What compiling took, nanoseconds.
 const COMPILE_NS: f64 = 25e6;
@@ -52,7 +48,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn a_start_with_a_filter_is_suspected_and_one_without_is_not() {
@@ -63,7 +59,7 @@ mod tests {
                 .cost("start-up.ready.time", 3.0)
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[start("oci", "2"), start("docker", "2")],
             &[
                 start("oci", "0"),

@@ -3,12 +3,7 @@
 //! A user's command writes to the console of its container; what the agent's own pipes carry does not pass the
 //! engine's log at all. What it cannot see: how much a program writes where nothing was counted.
 
-use tare_model::{counter, fact};
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::triage::Family;
-use super::{Case, switch};
+use super::prelude::*;
 
 const FAMILIES: &[Family] = &[Family::Waiting, Family::CostlierCalls, Family::MoreCalls];
 /// What a line may cost at most, nanoseconds: twice what was seen of a terminal.
@@ -150,7 +145,7 @@ fn cells_write(case: &Case<'_>, cells: &[usize]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn a_longer_way_for_each_line_is_suspected() {
@@ -169,7 +164,7 @@ mod tests {
                 .cost("command.wall.time", 2.0)
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 prints("30000", "console"),
                 to("/dev/null", "pipe:[1]"),

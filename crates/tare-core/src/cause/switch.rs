@@ -280,7 +280,7 @@ pub fn not_here(why: impl Into<String>) -> Counterfactual {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::Composed;
+    use super::super::tests::composed::Composed;
     use super::*;
 
     #[test]

@@ -2,12 +2,7 @@
 //!
 //! What it cannot see: how often a program reads the time.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::triage::Family;
-use super::{Case, switch};
+use super::prelude::*;
 
 /// Clocks that user space cannot read by itself.
 const SLOW: &[&str] = &tare_model::rows! {
@@ -36,14 +31,13 @@ pub(super) static CAUSE: Entry = Entry {
 };
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
-    let vdso: Vec<usize> =
-        case.pick(|cell| super::queries::is_cost(cell) && cell.metric.starts_with("clock.vdso"));
+    let vdso: Vec<usize> = case.pick(|cell| is_cost(cell) && cell.metric.starts_with("clock.vdso"));
     let rest = case.costs(&[Kind::Output]);
     let cells = if vdso.is_empty() { rest } else { vdso.clone() };
     let slow = case
         .differs(fact::CLOCKSOURCE_CURRENT)
         .filter(|(there, here)| SLOW.contains(here) && !SLOW.contains(there));
-    let cost = |facts: &tare_model::Facts| super::queries::number(facts, fact::TIMER_COST);
+    let cost = |facts: &Facts| number(facts, fact::TIMER_COST);
     let readings = cost(&case.baseline.facts).zip(cost(&case.arm.facts));
     let lost = readings.filter(|(there, here)| *here > READABLE_NS && *here > 3.0 * there);
     if slow.is_none() && lost.is_none() {
@@ -74,7 +68,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn a_clock_that_user_space_cannot_read_is_suspected() {
@@ -91,7 +85,7 @@ mod tests {
                 .cost("clock.vdso.time", 6.0)
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 clock("tsc", "hpet", "clock.vdso.time"),
                 clock("tsc", "xen", "command.wall.time"),

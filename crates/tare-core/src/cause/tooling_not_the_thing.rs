@@ -4,11 +4,7 @@
 //! by their counters and by the kernel that both ends share. Tare's own probes name what they measure. What it
 //! cannot see: figures without counters and units.
 
-use tare_model::{counter, fact};
-
-use super::entry::{Entry, Found};
-use super::kind::{Kind, is_own_probe};
-use super::{Case, switch};
+use super::prelude::*;
 
 /// Share of the wall time on a processor from which on a disk workload is a computation.
 const BUSY: f64 = 0.85;
@@ -127,7 +123,7 @@ fn copies(case: &Case<'_>, index: usize) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, cell, check};
+    use super::*;
 
     #[test]
     fn a_disk_test_that_computes_and_a_wire_of_memory_are_suspected() {
@@ -155,7 +151,7 @@ mod tests {
             Composed::of("docker").cell(cell)
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[disk(1.1e9, 0.0), stream(92.4)],
             &[
                 disk(0.2e9, 0.0),

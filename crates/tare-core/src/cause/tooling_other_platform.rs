@@ -3,11 +3,7 @@
 //! Where the kernels differ, everything differs at once, and nothing can be laid at the door of a container. What
 //! it cannot see: which part of the platform costs.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::{Case, switch};
+use super::prelude::*;
 
 pub(super) static CAUSE: Entry = Entry {
     id: "tooling.other-platform",
@@ -54,12 +50,12 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn another_system_or_kernel_is_suspected_of_everything() {
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 Composed::of("docker")
                     .base("os", "windows")

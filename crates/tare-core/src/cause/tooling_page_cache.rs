@@ -4,14 +4,10 @@
 //! gives. Gains count as well as costs: whoever runs second finds the cache warm. What it cannot see: a cache
 //! of a host under a guest, which no counter inside shows.
 
+use super::prelude::*;
 use tare_model::dossier::DossierCell;
-use tare_model::{counter, fact};
 
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::triage::{Family, Lead};
-use super::{Case, Counterfactual, switch};
-use tare_model::unit::bytes;
+use super::triage::Lead;
 
 /// Above this no storage device reads: about the speed of a PCIe 5.0 ×4 link, bytes a second.
 const FASTEST_DEVICE: f64 = 14e9;
@@ -181,7 +177,7 @@ fn speed(cell: &DossierCell) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, cell, check};
+    use super::*;
 
     fn read(base: f64, arm: f64, ratio: f64) -> Composed {
         Composed::of("docker")
@@ -203,26 +199,23 @@ mod tests {
 
     #[test]
     fn files_that_only_one_side_had_in_memory_are_dropped_on_the_other_to_prove_it() {
-        let suspicion = command(64e6, 10e6).suspects(&super::CAUSE).unwrap();
+        let suspicion = command(64e6, 10e6).suspects(&CAUSE).unwrap();
         let expected = ["/data/one".to_owned(), "/data/two".to_owned()];
         assert_eq!(
             suspicion.counterfactual,
-            super::Counterfactual::BaselineCold(expected.to_vec())
+            Counterfactual::BaselineCold(expected.to_vec())
         );
         // The time went elsewhere.
-        assert!(command(64e6, 110e6).suspects(&super::CAUSE).is_none());
-        assert!(command(2e6, 10e6).suspects(&super::CAUSE).is_none());
+        assert!(command(64e6, 110e6).suspects(&CAUSE).is_none());
+        assert!(command(2e6, 10e6).suspects(&CAUSE).is_none());
         // Too little to wait for so long.
         let small = command(1e6, 10e6).counted("command", &[("rchar", 1e6, 1e6)]);
-        assert!(small.suspects(&super::CAUSE).is_none());
+        assert!(small.suspects(&CAUSE).is_none());
         // Others' work on the machine hides what the counters would say.
         let busy = command(64e6, 10e6).counted("command", &[("run_delay_ns", 0.0, 60e6)]);
-        assert!(busy.suspects(&super::CAUSE).is_some());
-        let unknown = read(0.0, 1e8, 5.0).suspects(&super::CAUSE).unwrap();
-        assert!(matches!(
-            unknown.counterfactual,
-            super::Counterfactual::NotHere(_)
-        ));
+        assert!(busy.suspects(&CAUSE).is_some());
+        let unknown = read(0.0, 1e8, 5.0).suspects(&CAUSE).unwrap();
+        assert!(matches!(unknown.counterfactual, Counterfactual::NotHere(_)));
     }
 
     fn rate(bytes_per_second: f64) -> Composed {
@@ -238,7 +231,7 @@ mod tests {
     #[test]
     fn a_cache_against_a_device_and_an_impossible_speed_are_suspected() {
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[read(0.0, 1e8, 5.0), read(1e8, 0.0, 0.2), rate(64e9)],
             &[
                 read(1e8, 1e8, 2.0),

@@ -5,12 +5,8 @@
 //! Of a command of the user's the bytes that ran are compared, its libraries included.
 //! What it cannot see: scripts and other files that are read and not mapped as code.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::kind::{Kind, is_own_probe};
-use super::triage::Family::{self, Faster, MoreCalls, OtherCode, Spin};
-use super::{Case, Counterfactual, switch};
+use super::prelude::*;
+use super::triage::Family::{Faster, MoreCalls, OtherCode, Spin};
 
 const FAMILIES: &[Family] = &[OtherCode, MoreCalls, Spin, Faster];
 
@@ -164,13 +160,13 @@ fn short(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn other_bytes_and_other_libraries_are_suspected_and_equal_ones_are_not() {
         let tool = || Composed::of("docker").cost("stress-ng.operation.rate", 5.2);
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 tool()
                     .base("tool.stress-ng.version", "0.17.06")

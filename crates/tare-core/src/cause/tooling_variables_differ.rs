@@ -2,11 +2,8 @@
 //!
 //! What it cannot see: variables that a program sets for itself, and files that its locale needs.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::triage::Family::{self, MoreCalls, OtherCode, Spin, Waiting};
-use super::{Case, switch};
+use super::prelude::*;
+use super::triage::Family::{MoreCalls, OtherCode, Spin, Waiting};
 
 const FAMILIES: &[Family] = &[OtherCode, MoreCalls, Waiting, Spin];
 
@@ -23,7 +20,7 @@ pub(super) static CAUSE: Entry = Entry {
 };
 
 fn suspect(case: &Case<'_>) -> Option<Found> {
-    let side = |facts: &'_ tare_model::Facts| -> Vec<(String, String)> {
+    let side = |facts: &'_ Facts| -> Vec<(String, String)> {
         let variables = facts.iter().filter_map(|(name, value)| {
             Some((fact::what(fact::VARIABLE, name)?.to_owned(), value.clone()))
         });
@@ -89,7 +86,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn a_variable_on_one_side_is_suspected_of_commands() {
@@ -97,7 +94,7 @@ mod tests {
         let command = |case: Composed| case.cost("command.wall.time", 1.3);
         let there = known().base("variable.LANG", "C");
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 command(known().base("variable.MALLOC_ARENA_MAX", "2")),
                 command(known().fact("variable.http_proxy", "set")),

@@ -2,12 +2,7 @@
 //!
 //! What it cannot see: whether a program would have used them.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::triage::Family;
-use super::{Case, switch};
+use super::prelude::*;
 
 /// Instructions that libraries have fast ways for, and features that make entering the kernel cheap.
 const FAST: &[&str] = &tare_model::rows! {
@@ -62,7 +57,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn hidden_instructions_are_suspected_and_added_ones_are_not() {
@@ -73,7 +68,7 @@ mod tests {
                 .cost(metric, 3.0)
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 flags("fpu aes avx2 pcid", "fpu", "cpu.matrix.inverse.time"),
                 flags("fpu avx2", "fpu hypervisor", "command.wall.time"),

@@ -2,12 +2,7 @@
 //!
 //! What it cannot see: a host's cache from inside, other than by a flush that is too fast to be one.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::queries::of_work_mount;
-use super::{Case, switch};
+use super::prelude::*;
 
 /// No device flushes faster: what does has not flushed.
 const TRUE_FLUSH_NS: f64 = 30_000.0;
@@ -58,9 +53,8 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
             .then_some(value)
         });
     let mode = case.fact(fact::VM_CACHE);
-    let caches = |side: &super::ArmEvidence| {
-        of_work_mount(&side.facts, fact::BLOCK_WRITE_CACHE).map(str::to_owned)
-    };
+    let caches =
+        |side: &ArmEvidence| of_work_mount(&side.facts, fact::BLOCK_WRITE_CACHE).map(str::to_owned);
     let modes = caches(case.baseline)
         .zip(caches(case.arm))
         .filter(|(there, here)| there != here);
@@ -99,7 +93,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, cell, check};
+    use super::*;
 
     #[test]
     fn a_virtual_disk_is_suspected_and_memory_in_a_guest_is_not() {
@@ -112,7 +106,7 @@ mod tests {
             .map(|span| tare_model::dossier::Span { point: 9e3, ..span });
         let cached = |driver: &str, mode: &str| Composed::of(driver).fact("vm.cache", mode);
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 cached("vm", "directsync").cost("disk.random-read-qd1.time", 5.0),
                 cached("vm", "unsafe").cell(flush),

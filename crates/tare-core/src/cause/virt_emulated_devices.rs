@@ -3,13 +3,8 @@
 //! A real machine may hold the same device, so that a guest is asked for first. What it cannot see: devices that
 //! are imitated faithfully and fast.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::queries::of_work_mount;
-use super::triage::Family::{self, CostlierCalls, Device, OnBehalf, Steal, Waiting};
-use super::{Case, switch};
+use super::prelude::*;
+use super::triage::Family::{CostlierCalls, Device, OnBehalf, Steal, Waiting};
 
 const NETWORK: &[&str] = &[
     "e1000", "e1000e", "8139cp", "8139too", "pcnet32", "ne2k_pci", "tulip", "rtl8139",
@@ -92,7 +87,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn an_imitated_card_in_a_guest_is_suspected_and_a_real_one_is_not() {
@@ -103,7 +98,7 @@ mod tests {
                 .cost(metric, 20.0)
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 card("VBoxVBoxVBox", "e1000", "net.tcp.throughput.rate"),
                 card("KVMKVMKVM", "8139cp", "net.iperf3.throughput"),

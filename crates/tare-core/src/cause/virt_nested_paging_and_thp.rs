@@ -2,12 +2,7 @@
 //!
 //! What it cannot see: whether the host backs the guest's memory with large pages.
 
-use tare_model::fact;
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::triage::Family;
-use super::{Case, switch};
+use super::prelude::*;
 
 const FAMILIES: &[Family] = &[Family::OtherCode, Family::Faults];
 
@@ -69,7 +64,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn other_pages_and_a_guest_are_suspected_of_slow_memory() {
@@ -86,7 +81,7 @@ mod tests {
                 .cost("mem.random.time", 1.4)
         };
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 pages(
                     "always [madvise] never",

@@ -3,12 +3,8 @@
 //! A device node says nothing; the driver finds out by booting, and a guest sees the emulator's name in its
 //! processor. What it cannot see: how much of the imitation an accelerator would take away.
 
-use tare_model::fact;
+use super::prelude::*;
 use tare_model::facts::emulation;
-
-use super::entry::{Entry, Found};
-use super::kind::Kind;
-use super::{Case, switch};
 
 pub(super) static CAUSE: Entry = Entry {
     id: "virt.tcg-or-unusable-kvm",
@@ -62,7 +58,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::composed::{Composed, check};
+    use super::*;
 
     #[test]
     fn an_imitated_processor_is_suspected_of_everything() {
@@ -70,7 +66,7 @@ mod tests {
         let remote = |vendor: &str| Composed::of("ssh").fact("hypervisor.vendor", vendor);
         let image = Composed::of("docker").fact("image.emulated", "true");
         check(
-            &super::CAUSE,
+            &CAUSE,
             &[
                 guest("true").cost("syscall.getppid.time", 9.0),
                 remote("TCGTCGTCGTCG").cost("cpu.integer.time", 2.4),

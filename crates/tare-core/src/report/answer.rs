@@ -7,8 +7,8 @@ use tare_model::dossier::{Dossier, DossierArm, DossierCell, Span};
 use tare_model::study::A_PRIME;
 use tare_stats::Verdict;
 
-use crate::analyze::FEWEST_BLOCKS;
 use crate::analyze::checklist::{alarms_allowed, false_alarms};
+use crate::analyze::{FEWEST_BLOCKS, counted};
 
 use super::foreign::{NO_BREAK, harmless};
 use super::groups::{Group, primary};
@@ -18,7 +18,7 @@ use super::words::{self, Names, TooFew};
 /// How many differences are named; the others are counted.
 const NAMED: usize = 3;
 /// The headline of an arm: `docker: 2.6× slower at TCP throughput, 16 % at syscalls; 2 of 5 metrics within their margin.`
-pub(in crate::report) fn summary(arm: &str, cells: &[&DossierCell], names: &Names<'_>) -> String {
+pub(crate) fn summary(arm: &str, cells: &[&DossierCell], names: &Names<'_>) -> String {
     let decided: Vec<(&DossierCell, Span)> = cells
         .iter()
         .filter_map(|cell| Some((*cell, cell.ratio?)))
@@ -141,8 +141,8 @@ fn undecided(arm: &str, cells: &[&DossierCell]) -> String {
     let arm = harmless(arm);
     match cells.iter().map(|cell| cell.n_blocks).max() {
         Some(n) if (1..FEWEST_BLOCKS).contains(&(n as usize)) => format!(
-            "{arm}: inconclusive: {n} block{}, and an interval needs {FEWEST_BLOCKS}.",
-            if n == 1 { "" } else { "s" }
+            "{arm}: inconclusive: {}, and an interval needs {FEWEST_BLOCKS}.",
+            counted(n as usize, "block")
         ),
         _ => format!("{arm}: nothing could be compared; each metric has its reason."),
     }
@@ -163,11 +163,10 @@ fn within_margin(
         _ => format!(" (at most {most:.1}{NO_BREAK}%)"),
     };
     (!within.is_empty()).then(|| {
-        let plural = if all.len() == 1 { "" } else { "s" };
         format!(
-            "{} of {} metric{plural} within the margin{most}",
+            "{} of {} within the margin{most}",
             within.len(),
-            all.len()
+            counted(all.len(), "metric")
         )
     })
 }
@@ -200,7 +199,7 @@ fn inconclusive(
 }
 
 /// The A/A control in words: how often the baseline differed from itself.
-pub(in crate::report) fn trust(dossier: &Dossier) -> String {
+pub(crate) fn trust(dossier: &Dossier) -> String {
     let baseline = dossier.arms.iter().find(|arm| arm.baseline);
     let baseline = harmless(baseline.map_or("the baseline", |arm| arm.id.as_str()));
     let compared: Vec<&DossierCell> = dossier
@@ -221,7 +220,7 @@ pub(in crate::report) fn trust(dossier: &Dossier) -> String {
     let open = compared.iter().filter(is(Verdict::Inconclusive)).count();
     let alarms = false_alarms(dossier);
     let n = compared.len();
-    let plural = |count: usize| if count == 1 { "" } else { "s" };
+    let metrics = counted(n, "metric");
     let shown = match (equal, open) {
         (0, 1..) => {
             format!("none shown equal, {open} inconclusive: more blocks or a quieter machine help")
@@ -230,15 +229,11 @@ pub(in crate::report) fn trust(dossier: &Dossier) -> String {
         _ => format!("{equal} shown equal, {open} inconclusive"),
     };
     if alarms == 0 {
-        return format!(
-            "{name}: no false positive in {n} metric{}; {shown}.",
-            plural(n)
-        );
+        return format!("{name}: no false positive in {metrics}; {shown}.");
     }
     let text = format!(
-        "{name}: {alarms} false positive{} in {n} metric{}, {}",
-        plural(alarms),
-        plural(n),
+        "{name}: {} in {metrics}, {}",
+        counted(alarms, "false positive"),
         largest(&compared, &Names::of(dossier))
     );
     let allowed = alarms_allowed(&compared);

@@ -12,7 +12,7 @@ use super::words;
 
 /// From 0 at the left end to 1 at the right one.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::report) struct RatioAxis {
+pub(crate) struct RatioAxis {
     ln_low: f64,
     ln_high: f64,
 }
@@ -25,13 +25,13 @@ const PAD: f64 = 0.04;
 
 impl RatioAxis {
     /// An axis for these cells.
-    pub(in crate::report) fn over<'a>(cells: impl Iterator<Item = &'a DossierCell>) -> Self {
+    pub(crate) fn over<'a>(cells: impl Iterator<Item = &'a DossierCell>) -> Self {
         let spans = cells.filter_map(|cell| Some((*words::ratio(cell)?, cell.margin)));
         Self::of_spans(spans)
     }
 
     /// An axis for these ratios with their margins.
-    pub(in crate::report) fn of_spans(spans: impl Iterator<Item = (Span, f64)>) -> Self {
+    pub(crate) fn of_spans(spans: impl Iterator<Item = (Span, f64)>) -> Self {
         let mut least_reach: f64 = 0.01;
         let mut ends = Vec::new();
         let mut reaches = Vec::new();
@@ -65,7 +65,7 @@ impl RatioAxis {
     }
 
     /// Where a ratio lies; outside of 0 to 1 where it is beyond the axis.
-    pub(in crate::report) fn place(self, ratio: f64) -> f64 {
+    pub(crate) fn place(self, ratio: f64) -> f64 {
         if ratio <= 0.0 {
             return f64::NEG_INFINITY;
         }
@@ -74,7 +74,7 @@ impl RatioAxis {
 
     /// Those round ratios whose labels have room, the outermost first; 1 whatever else has. A letter takes so much, and so
     /// much is left between two labels, as shares of the axis.
-    pub(in crate::report) fn labelled(self, letter: f64, between: f64) -> Vec<f64> {
+    pub(crate) fn labelled(self, letter: f64, between: f64) -> Vec<f64> {
         let half = |tick| letter * tick_label(tick).chars().count() as f64 / 2.0;
         let mut ticks = self.ticks();
         ticks.sort_by(|a, b| b.ln().abs().total_cmp(&a.ln().abs()));
@@ -92,7 +92,7 @@ impl RatioAxis {
     }
 
     /// Round ratios on the axis, at most about eight, 1 among them.
-    pub(in crate::report) fn ticks(self) -> Vec<f64> {
+    pub(crate) fn ticks(self) -> Vec<f64> {
         // Of an axis that is very long the ends themselves are no numbers any more.
         let length = self.ln_high - self.ln_low;
         if length > 100f64.ln() {
@@ -129,13 +129,13 @@ impl RatioAxis {
     clippy::cast_possible_truncation,
     reason = "of a number with a fraction a cast takes the nearest that fits, and 0 of what is none"
 )]
-pub(in crate::report) fn steps(number: f64) -> i32 {
+pub(crate) fn steps(number: f64) -> i32 {
     number as i32
 }
 
 /// Whether a tick is that of no difference, which is made exactly.
 #[allow(clippy::float_cmp, reason = "it is 1 and no other is near it")]
-pub(in crate::report) fn is_one(tick: f64) -> bool {
+pub(crate) fn is_one(tick: f64) -> bool {
     tick == 1.0
 }
 
@@ -153,7 +153,7 @@ fn powers(base: f64, ln_low: f64, ln_high: f64) -> Vec<f64> {
 }
 
 /// A ratio on an axis in as few digits as tell it: `1`, `1.05`, `0.25`, `100`, `1e-5`.
-pub(in crate::report) fn tick_label(ratio: f64) -> String {
+pub(crate) fn tick_label(ratio: f64) -> String {
     if !(0.001..1e5).contains(&ratio) {
         return powered(ratio, 1);
     }

@@ -9,9 +9,9 @@ use super::words::called;
 
 /// A line about failures, and what helps.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::report) struct FailureLine<'a> {
-    pub(in crate::report) text: String,
-    pub(in crate::report) hint: Option<&'a str>,
+pub(crate) struct FailureLine<'a> {
+    pub(crate) text: String,
+    pub(crate) hint: Option<&'a str>,
 }
 
 /// Failures of the same kind for the same reason.
@@ -22,7 +22,7 @@ struct Alike<'a> {
 }
 
 /// The failures of an answer of `tare why`, by what their arms stand for there; without those that its ladder tells.
-pub(in crate::report) fn of_answer(dossier: &Dossier) -> Vec<DossierFailure> {
+pub(crate) fn of_answer(dossier: &Dossier) -> Vec<DossierFailure> {
     let rungs = dossier.ladder.iter().flat_map(|ladder| &ladder.rungs);
     let mut failures = dossier.failures.clone();
     failures.retain(|failure| {
@@ -47,7 +47,7 @@ pub(in crate::report) fn of_answer(dossier: &Dossier) -> Vec<DossierFailure> {
 }
 
 /// The failures, in the order in which each first occurs.
-pub(in crate::report) fn summarized(failures: &[DossierFailure]) -> Vec<FailureLine<'_>> {
+pub(crate) fn summarized(failures: &[DossierFailure]) -> Vec<FailureLine<'_>> {
     let mut all: Vec<Alike<'_>> = Vec::new();
     for failure in failures {
         let is_alike = |other: &DossierFailure| {

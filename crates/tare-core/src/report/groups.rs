@@ -14,7 +14,7 @@ use crate::analyze::beside::is_same_metric;
 
 /// What a cell means to a reader who asks what an environment costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::report) enum Group {
+pub(crate) enum Group {
     /// It costs more.
     More,
     /// It costs less.
@@ -31,7 +31,7 @@ pub(in crate::report) enum Group {
 
 impl Group {
     /// Every one, in the order in which they are told.
-    pub(in crate::report) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::More,
         Self::Less,
         Self::Nothing,
@@ -41,7 +41,7 @@ impl Group {
     ];
 
     /// The group of a cell.
-    pub(in crate::report) fn of(cell: &DossierCell) -> Self {
+    pub(crate) fn of(cell: &DossierCell) -> Self {
         if cell.ratio.is_none() {
             return Self::Missing;
         }
@@ -59,7 +59,7 @@ impl Group {
     }
 
     /// Its heading.
-    pub(in crate::report) fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Self::More => "Overhead",
             Self::Less => "Gain",
@@ -71,7 +71,7 @@ impl Group {
     }
 
     /// The sign that says without colour what the colour says.
-    pub(in crate::report) fn sign(self) -> char {
+    pub(crate) fn sign(self) -> char {
         match self {
             Self::More => '▲',
             Self::Less => '▼',
@@ -83,7 +83,7 @@ impl Group {
     }
 
     /// One word, for names in files.
-    pub(in crate::report) fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::More => "more",
             Self::Less => "less",
@@ -107,9 +107,7 @@ fn weight(cell: &DossierCell) -> f64 {
 }
 
 /// The groups that have cells, each with its cells, largest first.
-pub(in crate::report) fn grouped<'a>(
-    cells: &[&'a DossierCell],
-) -> Vec<(Group, Vec<&'a DossierCell>)> {
+pub(crate) fn grouped<'a>(cells: &[&'a DossierCell]) -> Vec<(Group, Vec<&'a DossierCell>)> {
     Group::ALL
         .into_iter()
         .filter_map(|group| {
@@ -129,7 +127,7 @@ const MOST_PRIMARY: usize = 3;
 
 /// The cells of an arm that stand in its headline and its first table: of each workload the first three metrics of its
 /// table, which begins with what the workload is for.
-pub(in crate::report) fn primary<'a>(cells: &[&'a DossierCell]) -> Vec<&'a DossierCell> {
+pub(crate) fn primary<'a>(cells: &[&'a DossierCell]) -> Vec<&'a DossierCell> {
     let mut seen: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let is_primary = |cell: &&&'a DossierCell| {
         let metrics = seen.entry(&cell.workload).or_default();
@@ -143,7 +141,7 @@ pub(in crate::report) fn primary<'a>(cells: &[&'a DossierCell]) -> Vec<&'a Dossi
 }
 
 /// The same metric of the same work each, in the order in which they come.
-pub(in crate::report) fn by_metric(cells: &[DossierCell]) -> Vec<Vec<&DossierCell>> {
+pub(crate) fn by_metric(cells: &[DossierCell]) -> Vec<Vec<&DossierCell>> {
     let mut metrics: Vec<Vec<&DossierCell>> = Vec::new();
     for cell in cells {
         let mut known = metrics.iter_mut();

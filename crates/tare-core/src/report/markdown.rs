@@ -138,7 +138,7 @@ fn rows(out: &mut String, group: Group, cells: &[&DossierCell], names: &Names<'_
 
 /// A metric with its sides, which are markup already, its cost and its verdict.
 fn row(out: &mut String, group: Group, cell: &DossierCell, names: &Names<'_>, sides: &str) {
-    let ratio = words::effect(cell).unwrap_or_else(|| "–".to_owned());
+    let ratio = words::effect_or_dash(cell);
     let _ = writeln!(
         out,
         "| {} | {} | {sides} | {} | {} |",

@@ -14,22 +14,22 @@ use super::number::percent;
 use super::words::purpose;
 
 /// A work that the method rests on.
-pub(in crate::report) struct Reference {
+pub(crate) struct Reference {
     /// Its key in a bibliography.
-    pub(in crate::report) key: &'static str,
+    pub(crate) key: &'static str,
     /// Authors as BibTeX wants them.
-    pub(in crate::report) authors: &'static str,
-    pub(in crate::report) title: &'static str,
+    pub(crate) authors: &'static str,
+    pub(crate) title: &'static str,
     /// The journal or the conference.
-    pub(in crate::report) venue: &'static str,
+    pub(crate) venue: &'static str,
     /// The rest of BibTeX's fields.
-    pub(in crate::report) fields: &'static [(&'static str, &'static str)],
-    pub(in crate::report) year: u32,
+    pub(crate) fields: &'static [(&'static str, &'static str)],
+    pub(crate) year: u32,
 }
 
 impl Reference {
     /// The authors without BibTeX's marks.
-    pub(in crate::report) fn plain_authors(&self) -> String {
+    pub(crate) fn plain_authors(&self) -> String {
         self.authors
             .replace("\\'e", "é")
             .replace("\\'o", "ó")
@@ -39,7 +39,7 @@ impl Reference {
 }
 
 /// What the method rests on, in the order in which it is told.
-pub(in crate::report) static REFERENCES: &[Reference] = &[
+pub(crate) static REFERENCES: &[Reference] = &[
     Reference {
         key: "hodges1963",
         authors: "Hodges, J. L. and Lehmann, E. L.",
@@ -91,10 +91,10 @@ pub(in crate::report) static REFERENCES: &[Reference] = &[
 ];
 
 /// A sentence, and the keys of what it rests on.
-pub(in crate::report) type Sentence = (String, &'static [&'static str]);
+pub(crate) type Sentence = (String, &'static [&'static str]);
 
 /// How this run was measured.
-pub(in crate::report) fn sentences(dossier: &Dossier) -> Vec<Sentence> {
+pub(crate) fn sentences(dossier: &Dossier) -> Vec<Sentence> {
     let mut told: Vec<Sentence> = Vec::new();
     let cells = || dossier.cells.iter().chain(&dossier.aa);
     let blocks = cells().map(|cell| cell.n_blocks).max().unwrap_or(0);
@@ -167,7 +167,7 @@ pub(in crate::report) fn sentences(dossier: &Dossier) -> Vec<Sentence> {
 }
 
 /// In what the run was not carried out as it was planned, a sentence each.
-pub(in crate::report) fn not_as_planned(dossier: &Dossier) -> impl Iterator<Item = String> {
+pub(crate) fn not_as_planned(dossier: &Dossier) -> impl Iterator<Item = String> {
     let deviations = dossier.deviations.iter();
     deviations.map(|it| format!("Not as planned: {}.", harmless(&it.detail)))
 }
@@ -184,12 +184,12 @@ fn ended(stopped_by: StoppedBy) -> &'static str {
 }
 
 /// A rule of the checklist as it came out.
-pub(in crate::report) struct Checked {
-    pub(in crate::report) number: usize,
-    pub(in crate::report) rule: &'static str,
-    pub(in crate::report) source: &'static str,
-    pub(in crate::report) result: CheckResult,
-    pub(in crate::report) detail: String,
+pub(crate) struct Checked {
+    pub(crate) number: usize,
+    pub(crate) rule: &'static str,
+    pub(crate) source: &'static str,
+    pub(crate) result: CheckResult,
+    pub(crate) detail: String,
 }
 
 /// Who decides a rule.
@@ -256,7 +256,7 @@ const RULES: &[(&str, &str, Decided)] = &tare_model::rows! {
 };
 
 /// The whole checklist.
-pub(in crate::report) fn checklist(dossier: &Dossier) -> Vec<Checked> {
+pub(crate) fn checklist(dossier: &Dossier) -> Vec<Checked> {
     (1..)
         .zip(RULES)
         .map(|(number, (rule, source, decided))| {

@@ -12,14 +12,14 @@ use crate::analyze::LEVEL;
 
 /// A unit as it is printed, and how many of the metric's own unit it is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::report) struct Scale {
-    pub(in crate::report) symbol: &'static str,
-    pub(in crate::report) factor: f64,
+pub(crate) struct Scale {
+    pub(crate) symbol: &'static str,
+    pub(crate) factor: f64,
 }
 
 impl Scale {
     /// A heading of a column with the unit of its numbers.
-    pub(in crate::report) fn after(self, heading: &str) -> String {
+    pub(crate) fn after(self, heading: &str) -> String {
         match self.symbol {
             "" => heading.to_owned(),
             unit => format!("{heading}, {unit}"),
@@ -54,7 +54,7 @@ const COUNTS: &[Scale] = &thousands(["", "k", "M", "G"]);
 const RATIOS: &[Scale] = &[scale("", 1.0)];
 
 /// The scale in which `value`, in the dossier's unit, has one to three digits before the point.
-pub(in crate::report) fn scale_for(value: f64, unit: &str) -> Scale {
+pub(crate) fn scale_for(value: f64, unit: &str) -> Scale {
     let scales = match unit {
         "ns" => TIMES,
         "B" => BYTES,
@@ -71,17 +71,13 @@ pub(in crate::report) fn scale_for(value: f64, unit: &str) -> Scale {
 const FAR: f64 = 10.0;
 
 /// Whether two values are too far apart for one unit and as many digits.
-pub(in crate::report) fn are_far(one: &Span, other: &Span) -> bool {
+pub(crate) fn are_far(one: &Span, other: &Span) -> bool {
     let (one, other) = (one.point.abs(), other.point.abs());
     f64::max(one, other) >= FAR * f64::min(one, other)
 }
 
 /// The scales in which two values stand side by side: the same, but where they are far apart.
-pub(in crate::report) fn scales_for(
-    base: Option<&Span>,
-    env: Option<&Span>,
-    unit: &str,
-) -> (Scale, Scale) {
+pub(crate) fn scales_for(base: Option<&Span>, env: Option<&Span>, unit: &str) -> (Scale, Scale) {
     let of = |span: Option<&Span>| scale_for(span.map_or(0.0, |span| span.point), unit);
     match (base, env) {
         (Some(one), Some(other)) if are_far(one, other) => (of(base), of(env)),
@@ -90,12 +86,12 @@ pub(in crate::report) fn scales_for(
 }
 
 /// Digits after the point so that a half-width shows two significant ones; at most six.
-pub(in crate::report) fn decimals(half_width: f64) -> usize {
+pub(crate) fn decimals(half_width: f64) -> usize {
     significant(half_width, 2)
 }
 
 /// Digits after the point so that `size` shows `digits` significant ones; at most six.
-pub(in crate::report) fn significant(size: f64, digits: i32) -> usize {
+pub(crate) fn significant(size: f64, digits: i32) -> usize {
     if !(size.is_finite() && size > 0.0) {
         return 0;
     }
@@ -110,7 +106,7 @@ const MOST_DIGITS: f64 = 17.0;
 
 /// A value on an axis whose neighbouring labels are `step` apart: with as many digits as tell it from them, and as a power
 /// of ten where that would be too many.
-pub(in crate::report) fn label(value: f64, step: f64) -> String {
+pub(crate) fn label(value: f64, step: f64) -> String {
     if value == 0.0 || !(step.is_finite() && step > 0.0) {
         return format!("{value:.0}");
     }
@@ -125,7 +121,7 @@ pub(in crate::report) fn label(value: f64, step: f64) -> String {
 }
 
 /// `1.2e-7`: at most so many digits after the point, without idle zeros.
-pub(in crate::report) fn powered(value: f64, digits: usize) -> String {
+pub(crate) fn powered(value: f64, digits: usize) -> String {
     let text = format!("{value:.digits$e}");
     let Some((number, power)) = text.split_once('e') else {
         return text;
@@ -142,7 +138,7 @@ pub(in crate::report) fn powered(value: f64, digits: usize) -> String {
 }
 
 /// Digits that a span's numbers deserve.
-pub(in crate::report) fn decimals_of(span: &Span, factor: f64) -> usize {
+pub(crate) fn decimals_of(span: &Span, factor: f64) -> usize {
     let half = (span.high - span.low) / 2.0 / factor;
     if half > 0.0 {
         decimals(half)
@@ -153,7 +149,7 @@ pub(in crate::report) fn decimals_of(span: &Span, factor: f64) -> usize {
 
 /// How many digits there is room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::report) enum Digits {
+pub(crate) enum Digits {
     /// Two significant digits of the half-width.
     Full,
     /// Where columns are scarce: three significant digits of a value, one of a ratio's half-width; never
@@ -162,7 +158,7 @@ pub(in crate::report) enum Digits {
 }
 
 /// Digits after the point of a value's point.
-pub(in crate::report) fn decimals_of_value(span: &Span, scale: Scale, digits: Digits) -> usize {
+pub(crate) fn decimals_of_value(span: &Span, scale: Scale, digits: Digits) -> usize {
     let full = decimals_of(span, scale.factor);
     match digits {
         Digits::Full => full,
@@ -171,13 +167,13 @@ pub(in crate::report) fn decimals_of_value(span: &Span, scale: Scale, digits: Di
 }
 
 /// The point alone, in a given scale, without its unit.
-pub(in crate::report) fn value(span: &Span, scale: Scale, digits: Digits) -> String {
+pub(crate) fn value(span: &Span, scale: Scale, digits: Digits) -> String {
     let decimals = decimals_of_value(span, scale, digits);
     format!("{:.decimals$}", span.point / scale.factor)
 }
 
 /// A number and its unit, a space between them.
-pub(in crate::report) fn with_unit(number: &str, scale: Scale) -> String {
+pub(crate) fn with_unit(number: &str, scale: Scale) -> String {
     if scale.symbol.is_empty() {
         number.to_owned()
     } else {
@@ -186,7 +182,7 @@ pub(in crate::report) fn with_unit(number: &str, scale: Scale) -> String {
 }
 
 /// A value with its unit, in its own scale; a dash where there is none.
-pub(in crate::report) fn typical(span: Option<&Span>, unit: &str) -> String {
+pub(crate) fn typical(span: Option<&Span>, unit: &str) -> String {
     span.map_or_else(
         || "–".to_owned(),
         |span| {
@@ -197,7 +193,7 @@ pub(in crate::report) fn typical(span: Option<&Span>, unit: &str) -> String {
 }
 
 /// `1.160 [1.154, 1.167]`.
-pub(in crate::report) fn interval(span: &Span, digits: Digits) -> String {
+pub(crate) fn interval(span: &Span, digits: Digits) -> String {
     let half = (span.high - span.low) / 2.0;
     let digits = match digits {
         Digits::Short if half > 0.0 => significant(half, 1),
@@ -211,7 +207,7 @@ pub(in crate::report) fn interval(span: &Span, digits: Digits) -> String {
 }
 
 /// What stands behind a span that is less than an interval of the run's level, as below six blocks.
-pub(in crate::report) fn level_text(span: &Span) -> String {
+pub(crate) fn level_text(span: &Span) -> String {
     match span.level {
         Some(level) if level < LEVEL => format!(" (range, {:.0} % only)", level * 100.0),
         _ => String::new(),
@@ -220,7 +216,7 @@ pub(in crate::report) fn level_text(span: &Span) -> String {
 
 /// `1.42 [1.37, 1.48]`, a ratio with one significant digit of its interval's width, to be read at a glance; with more where
 /// an end would be printed as 1 without being it.
-pub(in crate::report) fn glance(span: &Span) -> String {
+pub(crate) fn glance(span: &Span) -> String {
     let least = if span.point < 10.0 { 2 } else { 0 };
     let mut digits = significant(span.high - span.low, 1).clamp(least, 3);
     #[allow(clippy::float_cmp, reason = "1 itself is told as 1")]
@@ -236,7 +232,7 @@ pub(in crate::report) fn glance(span: &Span) -> String {
 }
 
 /// A difference: `+14.70 ns`, or what it is certainly below where its interval holds 0.
-pub(in crate::report) fn difference(span: &Span, unit: &str) -> String {
+pub(crate) fn difference(span: &Span, unit: &str) -> String {
     let most = f64::max(span.low.abs(), span.high.abs());
     let scale = scale_for(most, unit);
     if span.low <= 0.0 && span.high >= 0.0 {
@@ -251,7 +247,7 @@ pub(in crate::report) fn difference(span: &Span, unit: &str) -> String {
 }
 
 /// What is added, with its interval, in one unit: `+312 [298, 330] ms`.
-pub(in crate::report) fn added(span: &Span, unit: &str) -> String {
+pub(crate) fn added(span: &Span, unit: &str) -> String {
     let scale = scale_for(f64::max(span.low.abs(), span.high.abs()), unit);
     let [low, point, high] = [span.low, span.point, span.high].map(|end| end / scale.factor);
     let digits = significant(high - low, 2).min(significant(point, 3));
@@ -260,7 +256,7 @@ pub(in crate::report) fn added(span: &Span, unit: &str) -> String {
 }
 
 /// A fraction as a percentage without idle zeros: `2 %`, `0.5 %`.
-pub(in crate::report) fn percent(fraction: f64) -> String {
+pub(crate) fn percent(fraction: f64) -> String {
     let percent = fraction * 100.0;
     let text = format!("{percent:.*}", significant(percent, 2));
     let text = if text.contains('.') {
@@ -273,7 +269,7 @@ pub(in crate::report) fn percent(fraction: f64) -> String {
 
 /// `15–17`, `0.4–3`, or `16` where both ends are the same to the digits that their distance deserves. An
 /// end that is not 0 is never printed as 0.
-pub(in crate::report) fn range(low: f64, high: f64) -> String {
+pub(crate) fn range(low: f64, high: f64) -> String {
     let mut digits = significant((high - low) / 2.0, 1).min(3);
     let is_lost = |value: f64, digits: usize| {
         value != 0.0

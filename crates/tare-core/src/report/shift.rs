@@ -10,24 +10,24 @@ use tare_model::dossier::{DossierBlock, DossierCell};
 use tare_stats::quantile;
 
 /// Fewer blocks than this have no tenths.
-pub(in crate::report) const FEWEST: usize = 10;
+pub(crate) const FEWEST: usize = 10;
 
 /// Both sides at one share of their values.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::report) struct Tenth {
+pub(crate) struct Tenth {
     /// So many percent of the values are less.
-    pub(in crate::report) percent: u32,
+    pub(crate) percent: u32,
     /// The baseline's value there.
-    pub(in crate::report) base: f64,
+    pub(crate) base: f64,
     /// The arm's value there.
-    pub(in crate::report) env: f64,
+    pub(crate) env: f64,
     /// Cost of the arm over that of the baseline; `None` where a value is not above 0.
-    pub(in crate::report) cost: Option<f64>,
+    pub(crate) cost: Option<f64>,
 }
 
 /// The tenths of a cell from the least values to the largest; none where it has too few blocks or values that are no
 /// numbers.
-pub(in crate::report) fn tenths(cell: &DossierCell) -> Vec<Tenth> {
+pub(crate) fn tenths(cell: &DossierCell) -> Vec<Tenth> {
     let blocks = &cell.blocks;
     if blocks.len() < FEWEST {
         return Vec::new();

@@ -10,23 +10,28 @@ const STARTING: &str = "start-up.";
 
 /// Whether a cell is a time of starting or stopping an environment. It is paid once, and its ratio would be one to the
 /// start of a bare process: what it adds is reported instead.
-pub(in crate::report) fn is_start(cell: &DossierCell) -> bool {
+pub(crate) fn is_start(cell: &DossierCell) -> bool {
     cell.metric.starts_with(STARTING) && cell.unit == "ns"
 }
 
 /// The ratio that is printed and drawn.
-pub(in crate::report) fn ratio(cell: &DossierCell) -> Option<&Span> {
+pub(crate) fn ratio(cell: &DossierCell) -> Option<&Span> {
     cell.ratio.as_ref().filter(|_| !is_start(cell))
 }
 
 /// The effect at a glance: the ratio with its interval, of a start the time that it adds.
-pub(in crate::report) fn effect(cell: &DossierCell) -> Option<String> {
+pub(crate) fn effect(cell: &DossierCell) -> Option<String> {
     match &cell.difference {
         Some(difference) if is_start(cell) && cell.ratio.is_some() => {
             Some(added(difference, &cell.unit))
         }
         _ => ratio(cell).map(glance),
     }
+}
+
+/// The same, and a dash where there is none.
+pub(crate) fn effect_or_dash(cell: &DossierCell) -> String {
+    effect(cell).unwrap_or_else(|| "–".to_owned())
 }
 
 /// The range of an added or saved time: `298–330 ms`.

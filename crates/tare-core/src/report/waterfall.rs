@@ -9,24 +9,24 @@ use tare_model::dossier::{DossierLadder, DossierRung, Span};
 const RATE: &str = "command.picked.rate";
 
 /// From where to where a bar goes; the lesser first.
-pub(in crate::report) type Bar = (f64, f64);
+pub(crate) type Bar = (f64, f64);
 
 /// The bars of a ladder, in its unit.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::report) struct Waterfall<'a> {
+pub(crate) struct Waterfall<'a> {
     /// What the environment is compared with.
-    pub(in crate::report) base: Option<Bar>,
+    pub(crate) base: Option<Bar>,
     /// The steps from the bottom, each with its bar where it was measured.
-    pub(in crate::report) steps: Vec<(&'a DossierRung, Option<Bar>)>,
+    pub(crate) steps: Vec<(&'a DossierRung, Option<Bar>)>,
     /// The whole environment.
-    pub(in crate::report) env: Option<Bar>,
+    pub(crate) env: Option<Bar>,
     /// The end of the longest bar; never 0.
-    pub(in crate::report) top: f64,
+    pub(crate) top: f64,
 }
 
 /// What a step's interval says of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::report) enum Adds {
+pub(crate) enum Adds {
     /// It costs.
     More,
     /// It saves.
@@ -37,7 +37,7 @@ pub(in crate::report) enum Adds {
 
 impl Adds {
     /// Of a step that adds this.
-    pub(in crate::report) fn of(span: &Span) -> Self {
+    pub(crate) fn of(span: &Span) -> Self {
         if span.low > 0.0 {
             Self::More
         } else if span.high < 0.0 {
@@ -50,7 +50,7 @@ impl Adds {
 
 impl<'a> Waterfall<'a> {
     /// The bars of this ladder.
-    pub(in crate::report) fn of(ladder: &'a DossierLadder) -> Self {
+    pub(crate) fn of(ladder: &'a DossierLadder) -> Self {
         let is_rate = ladder.metric == RATE;
         let level = |span: Option<Span>| span.map_or(0.0, |span| span.point.abs());
         let whole = |span: Option<Span>| (!is_rate).then(|| (0.0, level(span)));

@@ -15,18 +15,18 @@ use tare_model::{Params, Value};
 use tare_stats::Verdict;
 
 use crate::analyze::{
-    EFFECT_MOVES, NOT_AFTER_CORRECTION, blocks_to_pass, claims_difference, is_held_up,
+    EFFECT_MOVES, NOT_AFTER_CORRECTION, blocks_to_pass, claims_difference, counted, is_held_up,
 };
 
 use super::foreign::{NO_BREAK, harmless};
 use super::number::{percent, range};
 use super::phrases;
 use super::starting::times;
-pub(in crate::report) use super::starting::{effect, is_start, ratio};
+pub(crate) use super::starting::{effect, effect_or_dash, is_start, ratio};
 
 /// What a verdict means to the reader; forms show it by a sign and a colour of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::report) enum Tone {
+pub(crate) enum Tone {
     /// Beyond the margin.
     Cost,
     /// A cost of unresolved size.
@@ -44,7 +44,7 @@ const SAID_BY_THE_UNIT: &[&str] = &["time", "throughput", "rate", "bandwidth", "
 
 /// What every cell of a dossier is called: `syscall.getppid.time` is `syscall getppid`, with what tells it from other
 /// cells of the same metric.
-pub(in crate::report) struct Names<'a> {
+pub(crate) struct Names<'a> {
     /// Metrics that would be called like another one.
     ambiguous: BTreeSet<&'a str>,
     /// The parameters that tell the cells of one arm and metric apart.
@@ -52,7 +52,7 @@ pub(in crate::report) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    pub(in crate::report) fn of(dossier: &'a Dossier) -> Self {
+    pub(crate) fn of(dossier: &'a Dossier) -> Self {
         let mut spoken_as: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
         let mut twins: BTreeMap<(&str, &str), Vec<&DossierCell>> = BTreeMap::new();
         for cell in dossier.cells.iter().chain(&dossier.aa) {
@@ -75,7 +75,7 @@ impl<'a> Names<'a> {
     }
 
     /// The name of one of the dossier's cells.
-    pub(in crate::report) fn name(&self, cell: &DossierCell) -> String {
+    pub(crate) fn name(&self, cell: &DossierCell) -> String {
         let name = if self.ambiguous.contains(cell.metric.as_str()) {
             cell.metric.replace(['.', '-', '_'], " ")
         } else {
@@ -86,7 +86,7 @@ impl<'a> Names<'a> {
     }
 
     /// What a person would call it in a sentence.
-    pub(in crate::report) fn phrase(&self, cell: &DossierCell) -> String {
+    pub(crate) fn phrase(&self, cell: &DossierCell) -> String {
         let Some(phrase) = phrases::of(&cell.metric) else {
             return self.name(cell);
         };
@@ -119,11 +119,11 @@ impl<'a> Names<'a> {
 }
 
 /// The name of one cell; who needs many asks [`Names`].
-pub(in crate::report) fn name(cell: &DossierCell, dossier: &Dossier) -> String {
+pub(crate) fn name(cell: &DossierCell, dossier: &Dossier) -> String {
     Names::of(dossier).name(cell)
 }
 
-pub(in crate::report) fn spoken(metric: &str) -> String {
+pub(crate) fn spoken(metric: &str) -> String {
     let mut parts: Vec<&str> = metric.split('.').collect();
     if parts.len() > 2
         && parts
@@ -137,7 +137,7 @@ pub(in crate::report) fn spoken(metric: &str) -> String {
 
 /// The verdict as a clause, and its tone. That a number comes from an emulated processor, or from two
 /// programs, is part of the clause: no reader may take it for the cost of an environment.
-pub(in crate::report) fn verdict(cell: &DossierCell) -> (String, Tone) {
+pub(crate) fn verdict(cell: &DossierCell) -> (String, Tone) {
     let (mut clause, tone) = unqualified(cell);
     let has = |id: &str| cell.flags.iter().any(|flag| flag.id == id);
     if has("cut-off") && cell.verdict.is_cost() {
@@ -187,15 +187,15 @@ fn unqualified(cell: &DossierCell) -> (String, Tone) {
 }
 
 /// Whether a ratio is wide because the effect is another in each block.
-pub(in crate::report) fn is_moving(cell: &DossierCell) -> bool {
+pub(crate) fn is_moving(cell: &DossierCell) -> bool {
     cell.flags.iter().any(|flag| flag.id == EFFECT_MOVES)
 }
 
 /// What stands for a verdict where there are too few blocks for one.
-pub(in crate::report) const TOO_FEW: &str = "too few blocks";
+pub(crate) const TOO_FEW: &str = "too few blocks";
 
 /// The verdict in one or two words, for where the numbers stand beside it.
-pub(in crate::report) fn short_verdict(cell: &DossierCell) -> String {
+pub(crate) fn short_verdict(cell: &DossierCell) -> String {
     if cell.ratio.is_none() {
         let has = |id: &str| cell.flags.iter().any(|flag| flag.id == id);
         return if has("not-measured") {
@@ -222,7 +222,7 @@ pub(in crate::report) fn short_verdict(cell: &DossierCell) -> String {
 
 /// The same with what keeps a reader from taking the number for what it seems: an emulated processor, two programs, a
 /// doubtful value.
-pub(in crate::report) fn guarded_verdict(cell: &DossierCell) -> String {
+pub(crate) fn guarded_verdict(cell: &DossierCell) -> String {
     let has = |id: &str| cell.flags.iter().any(|flag| flag.id == id);
     let mut words = short_verdict(cell);
     for (is_so, word) in [
@@ -242,27 +242,27 @@ pub(in crate::report) fn guarded_verdict(cell: &DossierCell) -> String {
 }
 
 /// Whether a cell claims a difference that the correction for many metrics does not hold up.
-pub(in crate::report) fn is_by_itself(cell: &DossierCell) -> bool {
+pub(crate) fn is_by_itself(cell: &DossierCell) -> bool {
     (cell.verdict.is_cost() || cell.verdict.is_gain()) && !is_held_up(cell)
 }
 
 /// Whether that counts against it: where no number of blocks like these could pass the correction, it is no doubt of the
 /// cell's own, and is said once for the arm ([`TooFew`]).
-pub(in crate::report) fn is_doubted(cell: &DossierCell) -> bool {
+pub(crate) fn is_doubted(cell: &DossierCell) -> bool {
     let mut flags = cell.flags.iter();
     is_by_itself(cell) && flags.any(|flag| flag.id == NOT_AFTER_CORRECTION)
 }
 
 /// Too few blocks for the correction to hold up any single difference of an arm, which is said once and not in each row.
-pub(in crate::report) struct TooFew {
+pub(crate) struct TooFew {
     family: usize,
     n_blocks: u32,
-    pub(in crate::report) needed: u32,
+    pub(crate) needed: u32,
 }
 
 impl TooFew {
     /// Of the arm with these cells, if it is so.
-    pub(in crate::report) fn of(cells: &[&DossierCell]) -> Option<Self> {
+    pub(crate) fn of(cells: &[&DossierCell]) -> Option<Self> {
         let family = cells.iter().filter(|cell| cell.q.is_some()).count();
         let needed = blocks_to_pass(family);
         let all = cells.iter();
@@ -276,7 +276,7 @@ impl TooFew {
     }
 
     /// What it means for the reader.
-    pub(in crate::report) fn clause(&self) -> String {
+    pub(crate) fn clause(&self) -> String {
         format!(
             "{} blocks are too few to confirm a single difference among {} metrics ({} would do)",
             self.n_blocks, self.family, self.needed
@@ -292,9 +292,8 @@ fn without_ratio(cell: &DossierCell) -> String {
         "no ratio: a value is not above 0".to_owned()
     } else {
         format!(
-            "inconclusive: {} block{} are too few",
-            cell.n_blocks,
-            if cell.n_blocks == 1 { "" } else { "s" }
+            "inconclusive: {} are too few",
+            counted(cell.n_blocks as usize, "block")
         )
         .replace("1 block are", "1 block is")
     }
@@ -327,7 +326,7 @@ fn sizes(ratio: &Span) -> String {
 const FACTOR: f64 = 2.0;
 
 /// The size of a change, without its direction: `16 %`, `2.6×`; of a decrease in percent, what is saved of the baseline.
-pub(in crate::report) fn size(ratio: f64) -> String {
+pub(crate) fn size(ratio: f64) -> String {
     let factor = if ratio < 1.0 { 1.0 / ratio } else { ratio };
     if factor >= FACTOR {
         return format!("{factor:.*}×", usize::from(factor < 10.0));
@@ -337,12 +336,12 @@ pub(in crate::report) fn size(ratio: f64) -> String {
 }
 
 /// Whether more of the metric is no slowdown but a larger amount: memory, disk space, a count.
-pub(in crate::report) fn is_amount(cell: &DossierCell) -> bool {
+pub(crate) fn is_amount(cell: &DossierCell) -> bool {
     matches!(cell.unit.as_str(), "B" | "count")
 }
 
 /// Which way a cell changed: time and rates get slower or faster, amounts more or less.
-pub(in crate::report) fn direction(cell: &DossierCell, is_more: bool) -> &'static str {
+pub(crate) fn direction(cell: &DossierCell, is_more: bool) -> &'static str {
     match (is_amount(cell), is_more) {
         (true, true) => "more",
         (true, false) => "less",
@@ -352,12 +351,12 @@ pub(in crate::report) fn direction(cell: &DossierCell, is_more: bool) -> &'stati
 }
 
 /// An arm with what it is for, where nobody but Tare chose it: a step of a ladder, or a suspect's trial.
-pub(in crate::report) fn purpose(arm: &DossierArm) -> String {
+pub(crate) fn purpose(arm: &DossierArm) -> String {
     purpose_by(&arm.id, &arm.settings)
 }
 
 /// The arm of this name, by its settings as they are stored.
-pub(in crate::report) fn purpose_by(arm: &str, settings: &Params) -> String {
+pub(crate) fn purpose_by(arm: &str, settings: &Params) -> String {
     let setting = |name: &str| settings.0.get(&format!("{COMMAND}{name}"));
     let causes = || {
         let Some(Value::List(suspects)) = setting("causes") else {
@@ -382,7 +381,7 @@ pub(in crate::report) fn purpose_by(arm: &str, settings: &Params) -> String {
 }
 
 /// The arm of this name, likewise.
-pub(in crate::report) fn purpose_of(arm: &str, dossier: &Dossier) -> String {
+pub(crate) fn purpose_of(arm: &str, dossier: &Dossier) -> String {
     let known = dossier.arms.iter().find(|other| other.id == arm);
     known.map_or_else(|| harmless(called(arm)), purpose)
 }
@@ -407,7 +406,7 @@ pub fn command_line(command: &[String]) -> String {
 }
 
 /// What a flag means, for those that a reader of the table must know; `None` for those that change nothing.
-pub(in crate::report) fn meaning(flag: &str) -> Option<&'static str> {
+pub(crate) fn meaning(flag: &str) -> Option<&'static str> {
     Some(match flag {
         "emulated" => {
             "EMULATED: a processor or a system imitated by software, not what the environment costs"
@@ -470,7 +469,7 @@ pub(in crate::report) fn meaning(flag: &str) -> Option<&'static str> {
 }
 
 /// Whether a flag says that something else was measured than the metric's name promises.
-pub(in crate::report) fn is_doubt(flag: &str) -> bool {
+pub(crate) fn is_doubt(flag: &str) -> bool {
     meaning(flag).is_some_and(|meaning| meaning.starts_with("DOUBTFUL"))
 }
 

@@ -9,17 +9,18 @@
 //! for there: then a trial's way there and back wakes no other processor. A trial that lasts longer than the first
 //! wait ends on whichever processor is free.
 
+use crate::env::prelude::*;
+
 use std::io::{ErrorKind, Read, Write};
 use std::sync::mpsc;
-use std::time::Duration;
 
 use tare_model::frames::Frames;
-use tare_model::wire::{FrameError, Reply, Request, read_frame, write_frame};
+use tare_model::wire::{FrameError, read_frame, write_frame};
 
-use super::{Channel, ChannelError, text};
+use super::{ChannelError, text};
 use crate::cx::arriving::Arriving;
 use crate::cx::processor::{self, Stay};
-use crate::cx::{Cancel, Running, aside};
+use crate::cx::{Cancel, aside};
 
 mod farewell;
 

@@ -5,11 +5,9 @@
 //! somebody else's. What it cannot see: work that others do for the instance, such as the engine that writes its
 //! log.
 
-use std::path::{Path, PathBuf};
+use crate::env::prelude::*;
 
 use tare_model::mountinfo::{Membership, Mount, cgroup_layout};
-
-use crate::cx::files;
 
 /// Where what an instance uses is counted.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,28 +8,24 @@
 //! Its root is made of the host's files, so what of them is private is covered (`private`).
 //! What it cannot see: security modules, which it does not set.
 
+use crate::env::prelude::*;
+
 mod bridge;
 mod instance;
-pub(in crate::env) mod layers;
+pub(crate) mod layers;
 pub(super) mod settings;
 mod specification;
 mod sweep;
 
 pub(super) use self::sweep::{sweep, sweep_run};
 
-use std::collections::BTreeSet;
-use std::net::IpAddr;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use tare_model::fact;
 use tare_model::launch::{
-    Bind, DeviceRules, LaunchError, LaunchReport, LaunchSpec, LaunchState, Missing, Network,
-    Rootfs, SharedFolder,
+    DeviceRules, LaunchError, LaunchReport, LaunchSpec, LaunchState, Missing, Network, Rootfs,
+    SharedFolder,
 };
-use tare_model::{ArmId, Facts, Params, Reason, whole_ns};
+use tare_model::whole_ns;
 
 use self::instance::{ContainerInstance, lost_place};
 use self::layers::Layers;
@@ -38,11 +34,8 @@ use self::specification::{read_report, specification, write};
 use super::channel::{LAST_WORDS_LIMIT, ProcessChannel, wait_for_last_words};
 use super::siblings::{Gathering, Number, Numbers};
 use super::text::and_cleanup;
-use super::{
-    Availability, Configured, Declared, Driver, EnvError, Environment, Instance, Setting,
-    StartMode, TURN_PAGE, docker, private,
-};
-use crate::cx::{Context, Running, files, turn_page};
+use super::{TURN_PAGE, docker, private};
+use crate::cx::turn_page;
 
 /// How long making a container may take; milliseconds are usual.
 const START_LIMIT: Duration = Duration::from_secs(10);

@@ -9,17 +9,13 @@
 //! What it cannot see: what the engine's machine does besides; with Docker Desktop or a remote engine that
 //! machine is not this one.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use crate::env::prelude::*;
 
 use tare_model::launch::DockerRelease;
-use tare_model::{ArmId, Facts, Params};
 
 use super::own::asked::Asked;
 use super::own::{Bare, Changed, ImageParts, Own, Retold, Taken, Wish};
 use super::record;
-use super::{Availability, Configured, Declared, Driver, EnvError, Setting};
-use crate::cx::{CommandLine, Context, files, vars};
 
 mod api;
 mod bounded;

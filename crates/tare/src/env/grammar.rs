@@ -3,8 +3,9 @@
 //!
 //! What cannot be seen from here is whether a well-formed name names anything.
 
-use serde::{Deserialize, Serialize};
-use tare_model::launch::{self, Bind};
+use crate::env::prelude::*;
+
+use tare_model::launch;
 
 /// Linux capabilities by number, as engines name them.
 pub(super) const CAPABILITIES: [&str; 41] = {
@@ -54,7 +55,7 @@ pub(super) fn parse_size(text: &str) -> Option<u64> {
 
 /// A limit of a process; -1 means none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Ulimit {
+pub(crate) struct Ulimit {
     pub(super) name: String,
     pub(super) soft: i64,
     pub(super) hard: i64,

@@ -5,27 +5,18 @@
 //! What it cannot see: limits that are on Tare itself, such as a control group of the user's session; the
 //! agent's facts tell those.
 
-use std::net::{IpAddr, Ipv4Addr};
-use std::path::PathBuf;
-use std::time::Duration;
-
-use tare_model::fact;
-use tare_model::wire::Request;
-use tare_model::{ArmId, Facts, Params, Reason};
+use crate::env::prelude::*;
 
 use super::channel::ProcessChannel;
 use super::grammar::is_cpu_range;
 use super::reader::Reader;
 use super::setting::{Between, Form, settings};
 use super::siblings::{Number, Numbers};
-use super::{
-    Availability, Channel, Charged, Configured, Declared, Driver, EnvError, Environment, Instance,
-    Published, PublishedAt, Setting, SettingsError, StartMode,
-};
+use super::{Published, PublishedAt, SettingsError};
 #[cfg(target_os = "linux")]
 use crate::cx::CONTROL_LIMIT;
 use crate::cx::pinned::Pinned;
-use crate::cx::{Context, files, turn_page};
+use crate::cx::turn_page;
 
 /// How long an agent may take to end after it was told to.
 const STOP_LIMIT: Duration = Duration::from_secs(2);

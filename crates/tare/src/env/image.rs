@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use tare_model::lower_file;
 
 pub mod host_files;
-pub(in crate::env) mod packed;
+pub(crate) mod packed;
 
 use host_files::{HostEntry, HostFile};
 
@@ -25,13 +25,13 @@ pub const WORKDIR: &str = "/tare-work";
 
 /// The accounts inside. Root's shell is there only if it was packed; it is what a packed `sshd` starts commands
 /// with, and `sshd` is the account that it gives up its rights for.
-pub(in crate::env) const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\n\
+pub(crate) const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\n\
      sshd:x:100:65534::/run/sshd:/tare-agent\n\
      nobody:x:65534:65534:nobody:/:/tare-agent\n";
 /// Their groups.
-pub(in crate::env) const GROUP: &str = "root:x:0:\nnogroup:x:65534:\n";
+pub(crate) const GROUP: &str = "root:x:0:\nnogroup:x:65534:\n";
 /// What `sshd` wants to be there before it gives up its rights.
-pub(in crate::env) const SSHD_FOLDERS: [&str; 2] = ["run", "run/sshd"];
+pub(crate) const SSHD_FOLDERS: [&str; 2] = ["run", "run/sshd"];
 
 /// A root file system to be packed. Paths are relative to the root.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -35,6 +35,7 @@ pub mod oci;
 pub mod own;
 mod peer;
 pub mod podman;
+mod prelude;
 pub(crate) mod private;
 mod published;
 pub(crate) mod question;

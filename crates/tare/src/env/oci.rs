@@ -10,6 +10,8 @@
 //! What it cannot see: what a runtime does in a service of its own, and runtimes without root, which need a
 //! mapping of users that Tare does not make.
 
+use crate::env::prelude::*;
+
 mod engine_spec;
 mod instance;
 mod runtime;
@@ -17,13 +19,10 @@ mod seccomp;
 mod settings;
 mod spec;
 
-use std::path::Path;
-use std::sync::{Arc, OnceLock, PoisonError};
-use std::time::Duration;
+use std::sync::OnceLock;
 
-use tare_model::fact;
-use tare_model::launch::{Bind, CAPABILITIES, DockerRelease, Network, PairAddresses};
-use tare_model::{ArmId, Facts, Params, whole_ns};
+use tare_model::launch::{CAPABILITIES, DockerRelease, Network, PairAddresses};
+use tare_model::whole_ns;
 
 use self::instance::{Living, OciInstance, clean};
 use self::runtime::{Container, KNOWN, Runtime, Surroundings, refusal};
@@ -33,11 +32,8 @@ use super::channel::{LAST_WORDS_LIMIT, ProcessChannel, wait_for_last_words};
 use super::charged;
 use super::private;
 use super::text::and_cleanup;
-use super::{
-    Availability, Configured, Declared, Driver, EnvError, Environment, Instance, Setting,
-    StartMode, TURN_PAGE, Wanted, container, docker,
-};
-use crate::cx::{AgentBinary, Context, Running, files, turn_page};
+use super::{TURN_PAGE, Wanted, container, docker};
+use crate::cx::turn_page;
 
 /// How long making a container may take: tens of milliseconds with most, seconds with a VM inside.
 const START_LIMIT: Duration = Duration::from_secs(20);

@@ -7,12 +7,9 @@
 //! What it cannot see: containers of a `podman machine` are on another machine, and only the agent's own
 //! facts tell about that one.
 
-use serde::{Deserialize, Serialize};
-use tare_model::{ArmId, Params};
+use crate::env::prelude::*;
 
 use super::record;
-use super::{Availability, Configured, Declared, Driver, EnvError, Setting};
-use crate::cx::Context;
 
 mod account;
 mod address;

@@ -7,13 +7,9 @@
 //! things. An ordinary user's container reads no more than that user.
 //! What it cannot see: secrets in other places or deeper, and what lies in a folder that is shown on purpose.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use crate::env::prelude::*;
+
 use std::sync::OnceLock;
-
-use tare_model::launch::Bind;
-
-use crate::cx::{files, vars};
 
 /// Folders and files that are private wherever they are; what a machine does not have is passed over.
 const ALWAYS: [&str; 40] = tare_model::rows! {

@@ -2,12 +2,9 @@
 //!
 //! What it cannot see: whether the answer is one to this question.
 
-use std::time::Duration;
+use crate::env::prelude::*;
 
-use tare_model::wire::{Reply, Request};
-
-use super::{Channel, ChannelError};
-use crate::cx::Context;
+use super::ChannelError;
 
 /// The longest that the host waits without looking for Ctrl-C.
 pub(crate) const SLICE: Duration = Duration::from_millis(250);

@@ -3,16 +3,14 @@
 //! Here is the strictness that drivers share. How settings go together is the driver's own business. What cannot be
 //! seen from here is whether an engine grants what is asked for.
 
-use std::collections::BTreeMap;
+use crate::env::prelude::*;
 
-use tare_model::launch::Bind;
-use tare_model::{Params, Value, whole_part};
+use tare_model::{Value, whole_part};
 
 use super::common::{BINDS, CAP_ADD, CAP_DROP, CPUSET, FILES, PACKAGES, PROGRAMS, ULIMIT};
 use super::grammar::{Ulimit, parse_bind, parse_size, parse_ulimit, plain_capability};
 use super::setting::{Between, Takes};
-use super::text::printable;
-use super::{Setting, SettingsError, Wanted};
+use super::{SettingsError, Wanted};
 use crate::suggest;
 
 enum Read {
@@ -24,7 +22,7 @@ enum Read {
 }
 
 /// Settings that were each read by their row.
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     /// By the name of today; with the name under which they were said.
     read: BTreeMap<&'static str, (&'a str, Read)>,
     /// All that can be said.
@@ -314,12 +312,12 @@ pub(super) mod tests {
     use super::*;
 
     /// One setting alone.
-    pub(in crate::env) fn with(name: &str, value: impl Into<Value>) -> Params {
+    pub(crate) fn with(name: &str, value: impl Into<Value>) -> Params {
         Params::new().with(name, value)
     }
 
     /// `read` refuses a value under its setting's name, with a hint, and with nothing that steers a terminal.
-    pub(in crate::env) fn assert_refuses<S>(
+    pub(crate) fn assert_refuses<S>(
         read: impl Fn(&Params) -> Result<S, SettingsError>,
         name: &str,
         value: impl Into<Value>,
@@ -334,7 +332,7 @@ pub(super) mod tests {
     }
 
     /// `read` refuses every value that stands under the name of its setting.
-    pub(in crate::env) fn assert_refused<S>(
+    pub(crate) fn assert_refused<S>(
         read: impl Fn(&Params) -> Result<S, SettingsError>,
         values: &serde_json::Value,
     ) {

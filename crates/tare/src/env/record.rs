@@ -6,15 +6,11 @@
 //! machine that cannot be reached, keeps the record, and with it the run's folder, until they are back.
 //! What it cannot see: runs whose folder somebody has removed by hand.
 
-use std::path::{Path, PathBuf};
+use crate::env::prelude::*;
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tare_model::ArmId;
 
-use super::EnvError;
 use crate::cx::files::FileError;
-use crate::cx::{Context, files, vars};
 
 /// The places of one arm, as they stand in a file.
 pub(super) struct Record<P> {

@@ -6,17 +6,16 @@
 //! What it cannot see: instances of other arms, which have numbers and networks of their own.
 //! This file is no driver; drivers use it.
 
-use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Write};
-use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use crate::env::prelude::*;
 
-use tare_model::Reason;
+use std::io::{BufRead, BufReader, Write};
+use std::sync::mpsc;
+
 use tare_model::launch::{RUN_VARIABLE, SiblingLink};
 
+use super::ChannelError;
 use super::channel::{LAST_WORDS_LIMIT, wait_for_last_words};
-use super::{ChannelError, EnvError};
-use crate::cx::{CONTROL_LIMIT, Context, Running, aside};
+use crate::cx::aside;
 
 /// How many instances one network takes.
 const PLACES: u8 = 254;

@@ -9,14 +9,9 @@
 //! other end runs on this kernel, and the analysis labels it.
 //! What it cannot see: what else runs on the other machine, and the way in between.
 
-use std::time::Duration;
-
-use tare_model::fact;
-use tare_model::{ArmId, Facts, Params};
+use crate::env::prelude::*;
 
 use super::record;
-use super::{Availability, Configured, Declared, Driver, EnvError, Setting};
-use crate::cx::{CommandError, CommandLine, Context};
 
 mod command;
 mod connection;

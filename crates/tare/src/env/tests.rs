@@ -24,6 +24,7 @@ fn every_driver_file_is_registered_under_its_name() {
         "known",
         "grammar",
         "peer",
+        "prelude",
         "private",
         "published",
         "question",

@@ -6,7 +6,7 @@
 use super::EnvError;
 
 /// Foreign text made safe to print: one line, without control or invisible characters, at most 2 000 bytes.
-pub(super) fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     let mut safe = String::new();
     for character in text.trim().chars() {
         if matches!(character, '"' | '\'' | '\\') {

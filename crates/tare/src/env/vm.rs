@@ -8,6 +8,8 @@
 //! fact, on every result and in the report: the numbers are then not what a virtual machine costs.
 //! What it cannot see: whether the host is a virtual machine itself.
 
+use crate::env::prelude::*;
+
 mod accelerator;
 mod boot;
 mod channel;
@@ -20,18 +22,11 @@ mod kernel;
 mod settings;
 mod shared;
 
-use std::time::Duration;
-
-use tare_model::fact;
-use tare_model::{ArmId, Facts, Params};
-
 use self::command::{Accelerator, PROGRAM, PROGRAM_FIX};
 use self::environment::VmEnvironment;
 use self::kernel::Kernel;
 use self::settings::{SETTINGS, Settings};
 use super::text::escaped;
-use super::{Availability, Configured, Declared, Driver, EnvError, Setting};
-use crate::cx::{AgentBinary, CONTROL_LIMIT, CommandError, CommandLine, Context};
 
 /// How long the emulator may take to tell its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(10);

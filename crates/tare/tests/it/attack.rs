@@ -1,26 +1,21 @@
 //! What somebody inside would try first, tried in each kind of environment: devices of the host's, its secrets,
 //! the kernel's switches and doors, the engine's socket, another run's files. All of it has to be denied.
 
-use std::collections::BTreeMap;
-use std::os::unix::fs::chown;
-use std::os::unix::net::UnixListener;
-use std::path::Path;
-use std::process::Command;
+use crate::prelude::*;
 
+use std::os::unix::fs::chown;
+
+use tare::env::Wanted;
 use tare::env::container::Container;
-use tare::env::docker::DOCKER;
 use tare::env::oci::Oci;
-use tare::env::{Availability, Driver, StartMode, Wanted};
 use tare::workload::{command_output, python_tool};
+use tare_model::Value;
 use tare_model::launch::{DockerRelease, LaunchSpec, Rootfs};
-use tare_model::wire::{PROTOCOL, Reply, Request};
-use tare_model::{ArmId, CommandCall, Params, Value};
 
 use crate::carried::{EMPTY, closed_folder};
 use crate::docker::ask;
 use crate::launcher::{is_root, launcher, lies_where_others_may_go, report, roots, shell};
 use crate::product::with_own_mounts;
-use crate::world::{World, skip, turn, turn_where};
 
 /// The attacker. For x86_64: it makes system calls by number.
 const SCRIPT: &str = include_str!("attack.py");
@@ -41,16 +36,16 @@ struct Planted {
 fn plant(folder: &Path) -> Planted {
     let home = folder.join("home-of-tare");
     let other = home.join("runs/another-run");
-    std::fs::create_dir_all(&other).unwrap();
-    std::fs::write(other.join("spec.json"), "secret").unwrap();
-    std::fs::write(home.join("store.sqlite"), "secret").unwrap();
+    fs::create_dir_all(&other).unwrap();
+    fs::write(other.join("spec.json"), "secret").unwrap();
+    fs::write(home.join("store.sqlite"), "secret").unwrap();
     let key = folder.join("key");
-    std::fs::write(&key, "secret").unwrap();
+    fs::write(&key, "secret").unwrap();
     let user = folder.join("home-of-user");
-    std::fs::create_dir(&user).unwrap();
-    std::fs::write(user.join(".netrc"), "secret").unwrap();
+    fs::create_dir(&user).unwrap();
+    fs::write(user.join(".netrc"), "secret").unwrap();
     let elsewhere = folder.join(STORE);
-    std::fs::write(&elsewhere, "secret").unwrap();
+    fs::write(&elsewhere, "secret").unwrap();
     let engine = folder.join("engine.sock");
     let text = |path: &Path| path.display().to_string();
     Planted {
@@ -108,7 +103,7 @@ fn assert_denied_but(output: &str, allowed: &[&str]) {
 /// The built-in container around the attacker, with the planted secrets hidden.
 fn attacked(world: &World, planted: &Planted, change: impl Fn(&mut LaunchSpec)) -> LaunchSpec {
     let script = world.folder.path().join("attack.py");
-    std::fs::write(&script, SCRIPT).unwrap();
+    fs::write(&script, SCRIPT).unwrap();
     let mut spec = shell(world, "");
     spec.argv = ["/usr/bin/env", PYTHON]
         .into_iter()
@@ -147,7 +142,7 @@ fn nothing_of_the_hosts_is_reached_from_the_container_of_root() {
         assert_eq!(report.device_rules.is_some(), spec.cgroup);
         let is_told = report.missing.iter().any(|one| one.what == "CAP_MKNOD");
         assert_eq!(is_told, !spec.cgroup, "{:?}", report.missing);
-        std::fs::remove_dir_all(&spec.scratch).unwrap();
+        fs::remove_dir_all(&spec.scratch).unwrap();
     }
 }
 
@@ -157,7 +152,7 @@ fn nothing_of_the_users_is_reached_from_the_container_of_an_ordinary_user() {
     lies_where_others_may_go(&mut world);
     let planted = plant(world.folder.path());
     let agent = world.folder.path().join("agent");
-    std::fs::copy(&world.agents.host().path, &agent).unwrap();
+    fs::copy(&world.agents.host().path, &agent).unwrap();
     let spec = attacked(&world, &planted, |spec| {
         spec.agent = agent.display().to_string();
     });
@@ -252,7 +247,7 @@ fn nothing_of_the_hosts_is_reached_through_the_userland_that_why_shows_in_docker
     let world = needed!(crate::docker::world("attack-userland"));
     let closed = closed_folder();
     let key = closed.path().join("key");
-    std::fs::write(&key, "secret").unwrap();
+    fs::write(&key, "secret").unwrap();
     // The engine is root, whoever asks it.
     let userland = crate::carried::userland_of_a_user("KUBECONFIG", &key);
     let empty = tempfile::tempdir().unwrap();
@@ -368,7 +363,7 @@ fn assert_denied_by_default(kind: &str, is_root: bool) {
         .map(|target| target.replace("root=/root", "root=/root/.profile"))
         .collect();
     let at = |name: &str| folder.path().join(name).display().to_string();
-    std::fs::copy(crate::world::agent(), at("agent")).unwrap();
+    fs::copy(crate::world::agent(), at("agent")).unwrap();
     let mut command = of_this_program("attack::child_is_attacked", is_root);
     let path = std::env::var("PATH").unwrap();
     command
@@ -415,7 +410,7 @@ pub(crate) fn of_this_program(test: &str, is_root: bool) -> Command {
             .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
             // Handed over open: an ordinary user may not come to where it lies.
             .arg("/proc/self/fd/0")
-            .stdin(std::fs::File::open(own).unwrap());
+            .stdin(fs::File::open(own).unwrap());
     }
     command.args(["--exact", test, "--ignored", "--nocapture"]);
     command

@@ -1,10 +1,8 @@
 //! Wrong commands, wrong studies, wrong files: the exit code, the place and the hint.
 
-use std::path::PathBuf;
-use std::process::Command;
+use crate::prelude::*;
 
-use crate::product::{Ended, Product, has_docker, is_root, with_own_mounts, words};
-use crate::world::skip;
+use crate::product::with_own_mounts;
 
 const STUDY: &str = r#"id = "mine"
 
@@ -87,7 +85,7 @@ fn a_study_of_ones_own_is_measured() {
 #[test]
 fn what_is_no_study_file_is_refused_by_name() {
     let product = Product::new();
-    std::fs::create_dir(product.folder().join("folder.toml")).unwrap();
+    fs::create_dir(product.folder().join("folder.toml")).unwrap();
     product.file("garbage.toml", b"\x7fELF\x02\x01\xff\xfe\x00\x00\x1b[31m");
     product.file("text.toml", "id \u{1b}[31m= \u{7}");
     product.file("empty.toml", "");
@@ -225,14 +223,14 @@ fn a_user_who_may_not_use_docker_is_told_what_helps_and_may_do_the_rest() {
     // The program and the agent are copied to where every user may execute them.
     for folder in [product.folder(), product.home().parent().unwrap()] {
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o1777);
-        std::fs::set_permissions(folder, open).unwrap();
+        fs::set_permissions(folder, open).unwrap();
     }
     let (program, agent) = (
         product.folder().join("tare"),
         product.folder().join("agent"),
     );
-    std::fs::copy(env!("CARGO_BIN_EXE_tare"), &program).unwrap();
-    std::fs::copy(crate::product::agent(), &agent).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_tare"), &program).unwrap();
+    fs::copy(crate::product::agent(), &agent).unwrap();
     let as_nobody = |arguments: &[&str]| {
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
@@ -262,7 +260,7 @@ fn a_user_who_may_not_use_docker_is_told_what_helps_and_may_do_the_rest() {
 #[test]
 fn a_place_for_the_dossier_that_cannot_be_written_is_found_out_before_measuring() {
     let product = Product::new();
-    std::fs::create_dir(product.folder().join("folder")).unwrap();
+    fs::create_dir(product.folder().join("folder")).unwrap();
     product.file("old.json", "precious");
     for place in ["/nowhere/at/all.json", "folder", "/proc/x.json"] {
         let ended = product.run(["run", "--json", place]).expect(2);
@@ -273,7 +271,7 @@ fn a_place_for_the_dossier_that_cannot_be_written_is_found_out_before_measuring(
     product
         .run(["run", "nonsense", "--json", "old.json"])
         .expect(2);
-    let old = std::fs::read_to_string(product.folder().join("old.json"));
+    let old = fs::read_to_string(product.folder().join("old.json"));
     assert_eq!(old.unwrap(), "precious");
     assert!(!product.home().exists(), "nothing was measured");
 }
@@ -281,7 +279,7 @@ fn a_place_for_the_dossier_that_cannot_be_written_is_found_out_before_measuring(
 #[test]
 fn a_store_that_is_none_is_refused_and_stays_as_it_is() {
     let product = Product::new();
-    std::fs::create_dir(product.folder().join("folder")).unwrap();
+    fs::create_dir(product.folder().join("folder")).unwrap();
     product.file("letter", "dear reader, this is not a database at all");
     let other = product.folder().join("other.sqlite");
     rusqlite::Connection::open(&other)
@@ -289,13 +287,13 @@ fn a_store_that_is_none_is_refused_and_stays_as_it_is() {
         .execute_batch("CREATE TABLE mine (a INTEGER)")
         .unwrap();
     for name in ["folder", "letter", "other.sqlite", "letter/below"] {
-        let before = std::fs::read(product.folder().join(name)).ok();
+        let before = fs::read(product.folder().join(name)).ok();
         for command in ["runs", "show", "run"] {
             let ended = product.run([command, "--store", name]).expect(5);
             assert!(ended.stderr.contains(name), "{ended}");
             assert!(ended.hint().contains("--store"), "{ended}");
         }
-        let after = std::fs::read(product.folder().join(name)).ok();
+        let after = fs::read(product.folder().join(name)).ok();
         assert_eq!(before, after, "{name}");
     }
     product.assert_nothing_left();
@@ -357,7 +355,7 @@ fn a_full_disk_ends_the_run_and_keeps_what_was_measured() {
     }
     let product = Product::new();
     let disk = product.folder().join("disk");
-    std::fs::create_dir(&disk).unwrap();
+    fs::create_dir(&disk).unwrap();
     // The small file system lives in a mount namespace that ends with the shell; what is stored is copied out.
     let script = r#"set -u
 mount -t tmpfs -o size=512k tare-test "$DISK" || exit 90
@@ -365,7 +363,7 @@ mount -t tmpfs -o size=512k tare-test "$DISK" || exit 90
 cp "$DISK"/store* "$OUT"/
 exit $code"#;
     let out = product.folder().join("out");
-    std::fs::create_dir(&out).unwrap();
+    fs::create_dir(&out).unwrap();
     let store = disk.join("store.sqlite");
     let mut inner = Command::new(env!("CARGO_BIN_EXE_tare"));
     inner.args([

@@ -1,12 +1,9 @@
 //! A disk that becomes full, that cannot be written to, or that fails, under the store of a run: the run ends with an
 //! error that says what to do, what was stored before is kept, and nothing else is left.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use crate::prelude::*;
 
-use crate::product::{Ended, Product, is_root, stored, with_own_mounts};
-use crate::world::skip;
+use crate::product::{stored, with_own_mounts};
 
 /// Many short trials.
 const STUDY: &str = r#"id = "mine"

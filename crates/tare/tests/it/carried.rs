@@ -1,8 +1,6 @@
 //! What `tare why` shows of this machine inside, asked in a process of its own with another user or another home.
 
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::Command;
+use crate::prelude::*;
 
 use tare::why::carry::{Wish, carried};
 
@@ -66,8 +64,8 @@ fn said(command: &mut Command, folder: &Path) -> Vec<String> {
 /// The userland that an ordinary user has shown, with this variable naming a private place.
 pub(crate) fn userland_of_a_user(variable: &str, place: &Path) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
-    let open = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(folder.path(), open).unwrap();
+    let open = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(folder.path(), open).unwrap();
     let mut command = of_this_program("carried::child_carries", false);
     command
         .env(PROGRAM, "/bin/sh")
@@ -87,7 +85,7 @@ pub(crate) fn userland_of_a_user(variable: &str, place: &Path) -> Vec<String> {
 /// A folder of root's in the userland that nobody else may look into.
 pub(crate) fn closed_folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir_in("/opt").unwrap();
-    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
     folder
 }
 
@@ -99,7 +97,7 @@ fn what_an_ordinary_user_cannot_look_into_is_covered_as_a_whole() {
     // In the userland, and closed to the user, but not to root in a container of Docker's.
     let closed = closed_folder();
     let key = closed.path().join("key");
-    std::fs::write(&key, "secret").unwrap();
+    fs::write(&key, "secret").unwrap();
     let userland = userland_of_a_user("KUBECONFIG", &key);
     let cover = format!("{EMPTY}:{}:ro", closed.path().display());
     assert!(userland.contains(&cover), "{userland:#?}");
@@ -108,7 +106,7 @@ fn what_an_ordinary_user_cannot_look_into_is_covered_as_a_whole() {
         "{userland:#?}"
     );
     // A key that can be looked at is covered by itself.
-    std::fs::set_permissions(closed.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(closed.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let userland = userland_of_a_user("KUBECONFIG", &key);
     let cover = format!("/dev/null:{}:ro", key.display());
     assert!(userland.contains(&cover), "{userland:#?}");
@@ -120,10 +118,10 @@ fn of_a_home_nothing_is_shown_for_the_hosts_program_beside_an_image() {
     let home = place.path().join("home");
     let work = place.path().join("work");
     for folder in [&home, &work] {
-        std::fs::create_dir(folder).unwrap();
+        fs::create_dir(folder).unwrap();
     }
     for folder in [&home, &work] {
-        std::fs::copy("/bin/true", folder.join("tool")).unwrap();
+        fs::copy("/bin/true", folder.join("tool")).unwrap();
     }
     let instead = |program: &Path| {
         let mut command = of_this_program("carried::child_carries", true);

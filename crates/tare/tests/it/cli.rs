@@ -1,12 +1,10 @@
 //! What scripts rely on: the documents on standard output, the listings, the help.
 
+use crate::prelude::*;
+
 use std::os::unix::fs::FileTypeExt;
-use std::process::Stdio;
 
-use serde_json::Value;
-
-use crate::product::{Product, assert_valid_dossier, environments, words};
-use crate::world::skip;
+use crate::product::environments;
 
 const SMALL: [&str; 6] = ["--workload", "getppid,stat", "--blocks", "2", "--json", "-"];
 
@@ -65,7 +63,7 @@ fn a_dossier_goes_to_a_file_and_the_table_to_standard_output() {
         .expect(0);
     assert!(ended.stdout.starts_with("quick · "), "{ended}");
     assert!(ended.stdout.contains("A′ (host against itself)"), "{ended}");
-    let written: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let written: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
     assert_valid_dossier(&written);
     // The same run again, from the store.
     let shown = product.run(["show", "--json"]).expect(0).json();
@@ -144,9 +142,9 @@ fn what_is_no_plain_file_is_written_to_and_not_replaced() {
     std::os::unix::fs::symlink("/dev/null", product.folder().join("link")).unwrap();
     let arguments = words("run --env host --workload getppid --blocks 1 --json");
     product.run([arguments, &["link"]].concat()).expect(0);
-    let target = std::fs::read_link(product.folder().join("link"));
-    assert_eq!(target.unwrap(), std::path::Path::new("/dev/null"));
-    let null = std::fs::metadata("/dev/null").unwrap();
+    let target = fs::read_link(product.folder().join("link"));
+    assert_eq!(target.unwrap(), Path::new("/dev/null"));
+    let null = fs::metadata("/dev/null").unwrap();
     assert!(null.file_type().is_char_device());
 }
 
@@ -293,9 +291,7 @@ fn completions_name_the_commands_for_every_shell() {
     // What bash would say to it.
     let script = product.run(["completions", "bash"]).expect(0).stdout;
     let path = product.file("completions.bash", script);
-    let checked = std::process::Command::new("bash")
-        .args(["-n", &path])
-        .status();
+    let checked = Command::new("bash").args(["-n", &path]).status();
     assert!(checked.unwrap().success());
 }
 
@@ -365,7 +361,7 @@ fn what_is_drawn_fits_the_terminal_even_if_only_standard_error_is_one() {
         let file = product.file("out", "");
         let program = env!("CARGO_BIN_EXE_tare");
         let line = format!("stty cols {columns} rows 24; '{program}' list causes{redirected}");
-        let mut command = std::process::Command::new("script");
+        let mut command = Command::new("script");
         command.args(["-qec", &line, "/dev/null"]);
         product.set_variables(&mut command);
         command.env_remove("COLUMNS");
@@ -378,7 +374,7 @@ fn what_is_drawn_fits_the_terminal_even_if_only_standard_error_is_one() {
         };
         let mut ended = String::from_utf8_lossy(&output.stdout).into_owned();
         if !redirected.is_empty() {
-            ended = std::fs::read_to_string(file).unwrap();
+            ended = fs::read_to_string(file).unwrap();
         }
         let columns: usize = columns.parse().unwrap();
         // Bold face takes no column.

@@ -4,23 +4,18 @@
 //! Whole runs through the engine with real environments, so that start, dispatch, storing and removing are
 //! those of the product. What they measure is not looked at.
 
-use std::collections::BTreeMap;
+use crate::prelude::*;
+
 use std::path::Path as FilePath;
 
 use tare::env;
-use tare::plan::Plan;
-use tare::run::{AllBlocks, Registry, RunSummary, execute};
-use tare::store::{Store, StoredRun};
-use tare::workload::{Declared, DecodeError, ParamError, Workload};
+use tare::run::RunSummary;
+use tare::store::StoredRun;
 use tare_model::cluster::{ADDRESSES, HOSTFILE, NODE, NODES, SHARED, SUBNET};
 use tare_model::command::{ADDRESS, FOLDER, PORT, Transport};
-use tare_model::{
-    ArmId, ArmSpec, CommandCall, CommandReport, Facts, Outcome, Params, Path, ProbeReport,
-    RawOutput, Reason, Recipe, Sample, Study, WorkloadId, WorkloadSpec,
-};
+use tare_model::{CommandReport, Path};
 
 use crate::unread::nameless;
-use crate::world::{Snapshot, World, skip, turn};
 
 mod faults;
 mod hpcc;

@@ -1,10 +1,8 @@
 //! `tare compare`: commands, environments and stored runs, and what is said where they cannot be compared.
 
-use serde_json::Value;
+use crate::prelude::*;
 
-use crate::product::{Ended, Product, has_container};
 use crate::schema::Checker;
-use crate::world::skip;
 
 /// Work of a shell that takes about so many times as long as one unit of it.
 pub(crate) fn work(units: u32) -> String {
@@ -197,7 +195,7 @@ fn setup_prepare_conclude_and_cleanup_run_as_often_as_they_say() {
         "sh -c true",
     ]);
     ended.expect(0);
-    let log = std::fs::read_to_string(product.folder().join("log")).unwrap();
+    let log = fs::read_to_string(product.folder().join("log")).unwrap();
     let count = |word: &str| log.lines().filter(|line| *line == word).count();
     assert_eq!((count("setup"), count("cleanup")), (1, 1), "{log}");
     let trials = product.n_trials();
@@ -343,7 +341,7 @@ fn odd_commands_are_measured_and_noted() {
     let name = "a 'b\" $(c)";
     let program = product.file(name, "#!/bin/sh\nexit 0\n");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(program, mode).unwrap();
+    fs::set_permissions(program, mode).unwrap();
     short([r#""./a 'b\" \$(c)""#, "true"]);
     product.assert_nothing_left();
 }

@@ -1,14 +1,12 @@
 //! `container`: the driver contract, and what is its own.
 
+use crate::prelude::*;
+
 use std::net::IpAddr;
 
 use tare::env::container::Container;
-use tare::env::{Driver, EnvError, Environment, StartMode};
-use tare_model::{ArmId, Params, Reason};
 
 use crate::contract::{a_dropped_instance_is_removed, contract};
-use crate::talk::inner_facts;
-use crate::world::{Snapshot, World, skip, turn_where};
 
 /// Whether containers can be made here; says why not.
 fn is_available(world: &World) -> bool {

@@ -4,15 +4,12 @@
 //! answers, it gives up what hangs, it tells a crash from silence, and it leaves nothing. Only the shipped
 //! probes are used, because the agent under test is the shipped one.
 
-use std::time::{Duration, Instant};
+use crate::prelude::*;
 
-use tare::cx::Context;
-use tare::env::{Availability, ChannelError, Charged, Driver, Environment, Instance, StartMode};
-use tare_model::wire::{PROTOCOL, Reply, Request};
-use tare_model::{ArmId, Facts, Failure, Params, ProbeReport, whole_ns};
+use tare_model::whole_ns;
 
 use crate::talk::{answer, assert_ends_with_its_agent, facts_of, trial};
-use crate::world::{Snapshot, World, labelled, note_contract, note_skipped_contract, skip, turn};
+use crate::world::note_contract;
 
 /// Far more than any answer takes; passing it means a hang.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
@@ -190,7 +187,7 @@ fn run(
 ) -> Request {
     Request::Run {
         trial,
-        call: tare_model::ProbeCall {
+        call: ProbeCall {
             name: probe.to_owned(),
             args: Params::new(),
         },
@@ -226,7 +223,7 @@ fn it_is_charged_where_it_can_be(driver: &dyn Driver, instance: &dyn Instance) {
             assert!(folders.iter().all(|folder| folder.is_dir()));
         }
         (Charged::Process(pid), _) => {
-            assert!(std::path::Path::new(&format!("/proc/{pid}/stat")).exists());
+            assert!(Path::new(&format!("/proc/{pid}/stat")).exists());
         }
         (Charged::Nowhere, "host" | "vm" | "docker") => panic!("charged nowhere"),
         // A runtime may be told to make no group; another kernel's count is not ours to read.
@@ -282,11 +279,11 @@ fn a_crash_is_told_and_can_be_stopped(environment: &mut dyn Environment, world: 
         println!("the agent's process cannot be seen from here, so it cannot be killed");
     } else {
         for pid in agents {
-            let kill = std::process::Command::new("kill")
+            let kill = Command::new("kill")
                 .args(["-KILL", &pid.to_string()])
                 .output();
             // One of several may have ended with the first.
-            let is_gone = !std::path::Path::new(&format!("/proc/{pid}")).exists();
+            let is_gone = !Path::new(&format!("/proc/{pid}")).exists();
             assert!(kill.unwrap().status.success() || is_gone);
         }
         let answer = instance.channel().receive(ANSWER_LIMIT);

@@ -4,18 +4,14 @@
 //! label that nothing is left. What needs another user or another engine is done in a process or engine of
 //! its own. Without an engine a test says that it was skipped, and fails if TARE_REQUIRE names `docker`.
 
-use std::time::Duration;
+use crate::prelude::*;
 
-use tare::cx::Agents;
-use tare::env::docker::{DOCKER, Docker};
+use tare::env::docker::Docker;
 use tare::env::podman::PODMAN;
-use tare::env::{Availability, Driver, EnvError, Environment, Instance, StartMode};
-use tare_model::wire::Reply;
-use tare_model::{ArmId, Facts, Params, Reason, Value};
+use tare_model::Value;
 
 use crate::contract::{contract, engine_contract};
 pub(crate) use crate::talk::{LIMIT, ask, hello, inner_facts, null_trial};
-use crate::world::{World, skip};
 
 mod faults;
 #[allow(
@@ -63,9 +59,9 @@ fn with_foreign_agent(mut world: World) -> World {
     world
 }
 
-fn foreign_agent(folder: &std::path::Path) -> Agents {
+fn foreign_agent(folder: &Path) -> Agents {
     let path = folder.join("agent.exe");
-    std::fs::write(
+    fs::write(
         &path,
         b"<tare-agent-build 0.1.0-00-o3-x86_64-pc-windows-gnu>",
     )
@@ -119,7 +115,7 @@ pub(crate) fn with_instance(
     instance.stop(&world.cx()).unwrap();
     environment.remove(&world.cx()).unwrap();
     remove(world, environment.as_mut());
-    assert_eq!(std::fs::read_dir(world.folder.path()).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(world.folder.path()).unwrap().count(), 0);
 }
 
 fn why_absent(driver: &Docker, world: &World) -> (String, String) {
@@ -262,8 +258,7 @@ fn the_two_ends_of_the_bridge_reach_each_other() {
         let outside = instance.host_address().unwrap();
         assert_ne!(inside, outside);
         // Nobody listens on that port: a refusal within the limit proves the way there and back.
-        let attempt =
-            std::net::TcpStream::connect_timeout(&(inside, 9).into(), Duration::from_secs(5));
+        let attempt = TcpStream::connect_timeout(&(inside, 9).into(), Duration::from_secs(5));
         let error = attempt.unwrap_err();
         assert_eq!(
             error.kind(),
@@ -357,7 +352,7 @@ fn a_socket_that_is_not_there_is_no_engine() {
 fn a_socket_that_nobody_listens_on_is_an_engine_that_does_not_run() {
     let world = World::new("deaf");
     let path = world.folder.path().join("docker.sock");
-    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    drop(UnixListener::bind(&path).unwrap());
     let (why, _) = why_absent(&Docker::at(format!("unix://{}", path.display())), &world);
     assert!(why.contains("not running"), "{why}");
 }
@@ -366,7 +361,7 @@ fn a_socket_that_nobody_listens_on_is_an_engine_that_does_not_run() {
 fn an_engine_that_never_answers_is_given_up_within_the_limit() {
     let world = World::new("mute");
     let path = world.folder.path().join("docker.sock");
-    let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let _listener = UnixListener::bind(&path).unwrap();
     let (why, _) = why_absent(&Docker::at(format!("unix://{}", path.display())), &world);
     assert!(why.contains("longer than 3 s"), "{why}");
 }

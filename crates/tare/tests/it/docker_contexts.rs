@@ -3,15 +3,10 @@
 //! The ssh server, the engine that asks for certificates and the client that has them are real ones, on
 //! loopback. Tare is run as a user runs it, because the search path and DOCKER_HOST are the user's.
 
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-
 use crate::docker;
-use crate::product::{Ended, Product};
+use crate::prelude::*;
+
 use crate::ssh::server::{Plan, Server};
-use crate::world::skip;
 
 const STUDY: &str = r#"
 id = "elsewhere"
@@ -22,8 +17,8 @@ workload = [{ id = "getppid" }]
 /// Runs one block of the study with a command that may stand before Tare.
 fn run(product: &Product, before: &[&str], variables: &[(&str, &str)]) -> Ended {
     let study = product.home().join("study.toml");
-    std::fs::create_dir_all(product.home()).unwrap();
-    std::fs::write(&study, STUDY).unwrap();
+    fs::create_dir_all(product.home()).unwrap();
+    fs::write(&study, STUDY).unwrap();
     let tare = product.command([
         "run",
         study.to_str().unwrap(),
@@ -58,7 +53,7 @@ fn run(product: &Product, before: &[&str], variables: &[(&str, &str)]) -> Ended 
 
 fn assert_measured(ended: &Ended) {
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    let dossier: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    let dossier: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(
         dossier["arms"][2]["available"], true,
         "{}",
@@ -72,7 +67,7 @@ fn assert_nothing_left(product: &Product) {
     let mut left = Vec::new();
     let mut folders = vec![product.home()];
     while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
             if entry.file_type().unwrap().is_dir() {
                 folders.push(entry.path());
             } else if entry.file_name().to_string_lossy().starts_with("relay-") {
@@ -104,14 +99,14 @@ pub(crate) fn socket() -> Option<String> {
 /// A folder whose `ssh` is the system's with the configuration of the test's server.
 fn search_path(server: &Server) -> String {
     let folder = server.folder.path().join("bin");
-    std::fs::create_dir_all(&folder).unwrap();
+    fs::create_dir_all(&folder).unwrap();
     let config = server.folder.path().join("config");
     let script = format!(
         "#!/bin/sh\nexec /usr/bin/ssh -F '{}' \"$@\"\n",
         config.display()
     );
-    std::fs::write(folder.join("ssh"), script).unwrap();
-    std::fs::set_permissions(folder.join("ssh"), PermissionsExt::from_mode(0o755)).unwrap();
+    fs::write(folder.join("ssh"), script).unwrap();
+    fs::set_permissions(folder.join("ssh"), PermissionsExt::from_mode(0o755)).unwrap();
     let rest = std::env::var("PATH").unwrap_or_default();
     format!("{}:{rest}", folder.display())
 }
@@ -159,8 +154,8 @@ impl Engine {
             .unwrap();
         let at = |name: &str| folder.path().join(name).display().to_string();
         certificates(folder.path());
-        std::fs::write(folder.path().join("daemon.json"), "{}").unwrap();
-        let log = std::fs::File::create(at("log")).unwrap();
+        fs::write(folder.path().join("daemon.json"), "{}").unwrap();
+        let log = fs::File::create(at("log")).unwrap();
         let script = "ip link set lo up && exec dockerd \"$@\"";
         let process = Command::new("unshare")
             .args([
@@ -191,7 +186,7 @@ impl Engine {
         let mut engine = Self { process, folder };
         let begin = Instant::now();
         loop {
-            let log = std::fs::read_to_string(engine.folder.path().join("log")).unwrap_or_default();
+            let log = fs::read_to_string(engine.folder.path().join("log")).unwrap_or_default();
             if log.contains("API listen on 127.0.0.1:2376") {
                 return Ok(engine);
             }
@@ -246,7 +241,7 @@ fn certificates(folder: &Path) {
         "-out",
         "ca.pem",
     ]);
-    std::fs::write(folder.join("names"), "subjectAltName=IP:127.0.0.1\n").unwrap();
+    fs::write(folder.join("names"), "subjectAltName=IP:127.0.0.1\n").unwrap();
     for name in ["server", "client"] {
         let (key, request, certificate) = (
             format!("{name}-key.pem"),
@@ -277,11 +272,11 @@ fn certificates(folder: &Path) {
     }
     for (set, certificate) in [("client-folder", "client"), ("stranger-folder", "")] {
         let set = folder.join(set);
-        std::fs::create_dir_all(&set).unwrap();
-        std::fs::copy(folder.join("ca.pem"), set.join("ca.pem")).unwrap();
+        fs::create_dir_all(&set).unwrap();
+        fs::copy(folder.join("ca.pem"), set.join("ca.pem")).unwrap();
         if !certificate.is_empty() {
-            std::fs::copy(folder.join("client.pem"), set.join("cert.pem")).unwrap();
-            std::fs::copy(folder.join("client-key.pem"), set.join("key.pem")).unwrap();
+            fs::copy(folder.join("client.pem"), set.join("cert.pem")).unwrap();
+            fs::copy(folder.join("client-key.pem"), set.join("key.pem")).unwrap();
         }
     }
 }

@@ -1,20 +1,16 @@
 //! The variants of a Docker container: each setting against what is then found inside, each bad input
 //! against what is said about it, and the ways between two ends.
 
-use std::collections::BTreeSet;
-use std::net::TcpListener;
-use std::time::{Duration, Instant};
+use crate::prelude::*;
 
 use tare::config::{Adjustments, parse};
-use tare::env::docker::DOCKER;
-use tare::env::{Availability, EnvError, Instance, Published, PublishedAt, StartMode};
-use tare_model::{Facts, Params, Reason, Value};
+use tare::env::{Published, PublishedAt};
+use tare_model::Value;
 
 use crate::docker::{
     end, engine_facts, environment, hello, inner_facts, leftovers, of_engine, remove,
     with_instance, world,
 };
-use crate::world::World;
 
 mod copy_up;
 mod packed;
@@ -115,7 +111,7 @@ fn a_profile_of_ones_own_is_in_force_and_named_by_its_hash() {
     let path = world.folder.path().join("no \"mkdir\".json");
     let profile = r#"{"defaultAction": "SCMP_ACT_ALLOW",
         "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO", "errnoRet": 1}]}"#;
-    std::fs::write(&path, profile).unwrap();
+    fs::write(&path, profile).unwrap();
     let settings = Params::new().with("seccomp", path.to_str().unwrap());
     let mut environment = environment(&DOCKER, "arm", &settings);
     environment.prepare(&world.cx()).unwrap();
@@ -140,7 +136,7 @@ fn run(instance: &mut dyn Instance, trial: u64, probe: &str) -> String {
     use tare_model::wire::{Reply, Request};
     let request = Request::Run {
         trial,
-        call: tare_model::ProbeCall {
+        call: ProbeCall {
             name: probe.into(),
             args: Params::new(),
         },
@@ -163,7 +159,7 @@ fn run(instance: &mut dyn Instance, trial: u64, probe: &str) -> String {
 fn a_broken_or_missing_profile_is_refused_before_anything_is_made() {
     let world = World::new("badprofile");
     let path = world.folder.path().join("broken.json");
-    std::fs::write(&path, "{\"defaultAction\": \"SCMP_ACT_ALLOW\",\n \"sysc").unwrap();
+    fs::write(&path, "{\"defaultAction\": \"SCMP_ACT_ALLOW\",\n \"sysc").unwrap();
     let settings = Params::new().with("seccomp", path.to_str().unwrap());
     // No engine is asked: the same where there is none.
     let nowhere = tare::env::docker::Docker::at("unix:///nonexistent/docker.sock");
@@ -306,7 +302,7 @@ fn a_bound_folder_lies_where_it_was_asked_for_and_goes_with_its_arm() {
         .prefix("tare it's \"here\"")
         .tempdir()
         .unwrap();
-    let names = || std::fs::read_dir(parent.path()).unwrap().count();
+    let names = || fs::read_dir(parent.path()).unwrap().count();
     let settings = Params::new()
         .with("storage", "bind")
         .with("bind_folder", parent.path().to_str().unwrap());
@@ -317,7 +313,7 @@ fn a_bound_folder_lies_where_it_was_asked_for_and_goes_with_its_arm() {
     instance.stop(&world.cx()).unwrap();
     assert_eq!(names(), 0);
     first.remove(&world.cx()).unwrap();
-    assert_eq!(std::fs::read_dir(world.folder.path()).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(world.folder.path()).unwrap().count(), 0);
     // A run that is killed leaves the folder behind, and the sweep finds it.
     let mut killed = environment(&DOCKER, "arm", &settings);
     let instance = killed.start(&world.cx(), StartMode::Resident).unwrap();
@@ -340,7 +336,7 @@ fn a_served_folder_is_unmounted_with_its_instance_and_by_the_sweep() {
     }
     crate::docker::assert_open(&world, "served", &["fuse.bindfs", "fuse"]);
     let mounts = || {
-        let list = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let list = fs::read_to_string("/proc/self/mountinfo").unwrap();
         let folder = world.folder.path().to_str().unwrap();
         list.lines().filter(|line| line.contains(folder)).count()
     };
@@ -388,11 +384,11 @@ fn a_context_that_never_answers_is_given_up_with_its_name() {
                     digits + &format!("{byte:02x}")
                 });
             let meta = folder.join("contexts/meta").join(hash);
-            std::fs::create_dir_all(&meta).unwrap();
+            fs::create_dir_all(&meta).unwrap();
             let text = serde_json::json!({"Name": name, "Endpoints": {"docker": {"Host": host}}});
-            std::fs::write(meta.join("meta.json"), text.to_string()).unwrap();
+            fs::write(meta.join("meta.json"), text.to_string()).unwrap();
         }
-        let output = std::process::Command::new(std::env::current_exe().unwrap())
+        let output = Command::new(std::env::current_exe().unwrap())
             .args([
                 "--exact",
                 "docker_variants::a_context_that_never_answers_is_given_up_with_its_name",

@@ -1,20 +1,10 @@
 //! The `docker` driver against an engine that runs Windows containers: one of our own making that answers as Docker's
 //! does, notes what it is asked in which order, and fails where it is told to. Nothing of it is a container.
 
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::sync::{Arc, Mutex};
+use crate::prelude::*;
 
-use serde_json::{Value, json};
-use tare::cx::Agents;
 use tare::env::docker::Docker;
-use tare::env::{Availability, Driver, EnvError, StartMode};
-use tare_model::wire::{PROTOCOL, Reply, Request, read_frame, write_frame};
-use tare_model::{ArmId, Params};
-
-use crate::talk::{ask, hello};
-use crate::world::World;
+use tare_model::wire::{read_frame, write_frame};
 
 const BUILD: &str = "0.1.0-00-o2-x86_64-pc-windows-gnu";
 const IMAGE: &str = "mcr.microsoft.com/windows/nanoserver:ltsc2022";
@@ -33,7 +23,7 @@ impl Engine {
     fn new(name: &str, system: &'static str, fault: Option<(&'static str, &'static str)>) -> Self {
         let mut world = World::new(name);
         let agent = world.folder.path().join("agent.exe");
-        std::fs::write(&agent, format!("<tare-agent-build {BUILD}>")).unwrap();
+        fs::write(&agent, format!("<tare-agent-build {BUILD}>")).unwrap();
         world.agents = Agents::only(&agent).unwrap();
         let path = world.folder.path().join("engine.sock");
         let listener = UnixListener::bind(&path).unwrap();

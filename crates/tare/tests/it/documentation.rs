@@ -1,9 +1,7 @@
 //! The examples of the book, carried out as they stand: those before which `<!-- run -->` stands. Files that a page shows
 //! are made first.
 
-use std::path::{Path, PathBuf};
-
-use crate::product::Product;
+use crate::prelude::*;
 
 fn book() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src")
@@ -11,7 +9,7 @@ fn book() -> PathBuf {
 
 fn page(name: &str) -> String {
     let path = book().join(format!("{name}.md"));
-    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// Does what a page says in a home, what it builds upon first; how many commands that were.
@@ -56,7 +54,7 @@ fn note<'a>(line: &'a str, word: &str) -> Option<&'a str> {
 #[test]
 fn the_examples_of_the_book_do_what_it_says() {
     let mut n_done = 0;
-    for entry in std::fs::read_dir(book()).unwrap() {
+    for entry in fs::read_dir(book()).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_none_or(|it| it != "md") {
             continue;

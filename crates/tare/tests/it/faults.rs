@@ -1,14 +1,11 @@
 //! A machine that has no more of something, programs that fill their limits, and clean-up in the middle of it.
 
-use std::collections::BTreeMap;
-use std::fs;
+use crate::prelude::*;
+
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use crate::broken_disk::with_mounts;
-use crate::product::{Product, agent, has_container, has_docker, is_root, words};
-use crate::world::{labelled, skip, wait_until};
+use crate::product::agent;
 
 /// A study whose only environment is the built-in container with these settings, in which a shell does this once.
 fn in_a_container(settings: &str, script: &str) -> String {

@@ -1,11 +1,7 @@
 //! `tare gate`: exit statuses, revisions of a repository, and the scripts for runners.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
 use crate::compare::{assert_is_as_the_schema_says, row, work};
-use crate::product::{Ended, Product};
-use crate::world::skip;
+use crate::prelude::*;
 
 const USUAL: [&str; 7] = [
     "gate", "--budget", "60s", "--margin", "40%", "--only", "wall",
@@ -89,7 +85,7 @@ fn forms_are_written_and_agree_with_the_exit_status() {
         ended.stdout.contains("::error title=tare gate::Slower"),
         "{ended}"
     );
-    let read = |name: &str| std::fs::read_to_string(product.folder().join(name)).unwrap();
+    let read = |name: &str| fs::read_to_string(product.folder().join(name)).unwrap();
     assert!(read("a.xml").contains("failures=\"1\""));
     assert!(
         read("a.md").starts_with("### Slower: 1 of 1 rows"),
@@ -97,7 +93,7 @@ fn forms_are_written_and_agree_with_the_exit_status() {
         read("a.md")
     );
     for name in ["a.json", "a.sarif"] {
-        let _: serde_json::Value = serde_json::from_str(&read(name)).unwrap();
+        let _: Value = serde_json::from_str(&read(name)).unwrap();
     }
 }
 
@@ -121,9 +117,9 @@ impl Repository {
         // A hook of the repository's is somebody else's program.
         let hook = repository.product.folder().join(".git/hooks/post-checkout");
         let told = repository.product.folder().join("hooked");
-        std::fs::write(&hook, format!("#!/bin/sh\ntouch {}\n", told.display())).unwrap();
+        fs::write(&hook, format!("#!/bin/sh\ntouch {}\n", told.display())).unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(&hook, mode).unwrap();
+        fs::set_permissions(&hook, mode).unwrap();
         Some(repository)
     }
 
@@ -171,7 +167,7 @@ fn revisions_are_built_compared_and_removed() {
     repository.assert_clean();
     // The branch that it will be merged into is the default base.
     repository.git(&["checkout", "--quiet", "-b", "feature"]);
-    std::fs::remove_file(product.folder().join("hooked")).ok();
+    fs::remove_file(product.folder().join("hooked")).ok();
     let arguments = [&BUILD[..], &["--json", "-", "--", "./program"]].concat();
     let json = gate(product, &arguments).expect(0).json();
     assert!(
@@ -291,7 +287,7 @@ fn stand_in(product: &Product, status: i32) -> String {
     );
     let path = product.file("stand-in", script);
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&path, mode).unwrap();
+    fs::set_permissions(&path, mode).unwrap();
     path
 }
 
@@ -314,7 +310,7 @@ fn script_for_github_passes_words_on_and_fills_the_summary() {
         &[],
     );
     ended.expect(1);
-    let words = std::fs::read_to_string(product.folder().join("arguments")).unwrap();
+    let words = fs::read_to_string(product.folder().join("arguments")).unwrap();
     for wanted in [
         "<gate>",
         "<github>",
@@ -327,7 +323,7 @@ fn script_for_github_passes_words_on_and_fills_the_summary() {
         assert!(words.contains(wanted), "no {wanted} in {words}");
     }
     assert!(!product.folder().join("hacked").exists());
-    let summary = std::fs::read_to_string(step).unwrap();
+    let summary = fs::read_to_string(step).unwrap();
     assert_eq!(summary, "before\n### Same\n");
 }
 
@@ -341,7 +337,7 @@ fn script_for_gitlab_writes_the_report_and_keeps_the_status() {
         ("GITHUB_ACTIONS", ""),
     ];
     on_runner(&product, &variables, &["--", "./program", "a b"]).expect(0);
-    let words = std::fs::read_to_string(product.folder().join("arguments")).unwrap();
+    let words = fs::read_to_string(product.folder().join("arguments")).unwrap();
     for wanted in ["<gitlab>", "<--junit>", "<a b>"] {
         assert!(words.contains(wanted), "no {wanted} in {words}");
     }
@@ -356,7 +352,7 @@ fn script_for_gitlab_writes_the_report_and_keeps_the_status() {
 
 #[test]
 fn runner_files_need_no_permission_and_name_the_script() {
-    let read = |name: &str| std::fs::read_to_string(ci(name)).unwrap();
+    let read = |name: &str| fs::read_to_string(ci(name)).unwrap();
     let action = read("github/action.yml");
     assert!(action.contains("gate.sh"), "{action}");
     // What stands in a pull request is never part of a script's text.

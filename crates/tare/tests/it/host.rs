@@ -1,19 +1,11 @@
 //! `host`: the driver contract, and what is its own.
 
-use std::time::Duration;
+use crate::prelude::*;
 
 use tare::env::host::Host;
-use tare::env::{ChannelError, Driver, StartMode};
-use tare_model::wire::{PROTOCOL, Reply, Request};
-use tare_model::{ArmId, Params, ProbeCall};
 
 use crate::contract::contract;
-use tare::cx::Agents;
-use tare::env::Charged;
 use tare::env::container::Container;
-
-use crate::talk::inner_facts;
-use crate::world::{Snapshot, World, labelled, wait_until};
 
 #[test]
 fn host_keeps_the_contract_of_drivers() {
@@ -42,7 +34,7 @@ fn an_agent_on_one_processor_says_so() {
 /// The session that a process belongs to.
 #[cfg(target_os = "linux")]
 fn session(pid: u32) -> u32 {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let (_, fields) = stat.rsplit_once(") ").unwrap();
     // State, parent, group, session.
     fields.split(' ').nth(3).unwrap().parse().unwrap()
@@ -106,11 +98,11 @@ fn what_a_killed_host_left_behind_is_swept_by_its_label() {
     let world = World::new("sweep");
     let before = Snapshot::take(&world);
     // An agent whose input stays open, as if the host had handed its end to somebody else.
-    let mut orphan = std::process::Command::new(world.agents.host().path.clone())
+    let mut orphan = Command::new(world.agents.host().path.clone())
         .arg("serve")
         .env("TARE_RUN", world.run.as_str())
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     wait_until("it carries its label", || {
@@ -142,7 +134,7 @@ fn build_of_next(environment: &mut dyn tare::env::Environment, world: &World) ->
 fn an_agents_file_that_is_exchanged_between_two_starts_is_not_what_runs() {
     let mut world = World::new("exchanged");
     let file = world.folder.path().join("agent");
-    std::fs::copy(&world.agents.host().path, &file).unwrap();
+    fs::copy(&world.agents.host().path, &file).unwrap();
     world.agents = Agents::only(&file).unwrap();
     let build = world.agents.host().build.clone();
     let traces = world.folder.path().join("traces");
@@ -162,10 +154,10 @@ fn an_agents_file_that_is_exchanged_between_two_starts_is_not_what_runs() {
         assert_eq!(build_of_next(environment.as_mut(), &world), build);
         // Another program takes the place of the file, by its name and in its very bytes.
         let evil = format!("#!/bin/sh\ntouch {}\n", traces.display());
-        std::fs::remove_file(&file).unwrap();
-        std::fs::write(&file, evil).unwrap();
+        fs::remove_file(&file).unwrap();
+        fs::write(&file, evil).unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(&file, mode).unwrap();
+        fs::set_permissions(&file, mode).unwrap();
         assert_eq!(
             build_of_next(environment.as_mut(), &world),
             build,
@@ -191,10 +183,10 @@ fn changed_agent_file_of_the_host_is_refused() {
     let file = world.cx().scratch.join("arm.agent");
     let traces = world.folder.path().join("traces");
     let other = world.folder.path().join("other");
-    std::fs::write(&other, format!("#!/bin/sh\ntouch {}\n", traces.display())).unwrap();
+    fs::write(&other, format!("#!/bin/sh\ntouch {}\n", traces.display())).unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&other, mode).unwrap();
-    std::fs::rename(&other, &file).unwrap();
+    fs::set_permissions(&other, mode).unwrap();
+    fs::rename(&other, &file).unwrap();
     let started = environment.start(&world.cx(), StartMode::Once);
     let error = started.err().unwrap().to_string();
     assert!(error.contains("arm.agent"), "{error}");
@@ -212,7 +204,7 @@ fn a_stopped_agent_is_not_waited_for_once_somebody_asks_to_stop() {
     let Charged::Process(pid) = instance.charged() else {
         panic!("the host's agent is a process");
     };
-    let stopped = std::process::Command::new("kill")
+    let stopped = Command::new("kill")
         .args(["-STOP", &pid.to_string()])
         .status()
         .unwrap();
@@ -245,7 +237,7 @@ fn a_stopped_agent_is_not_waited_for_once_somebody_asks_to_stop() {
 /// The control groups of a process, a line each.
 #[cfg(target_os = "linux")]
 fn groups(process: u32) -> Vec<String> {
-    let text = std::fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap();
+    let text = fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap();
     text.lines().map(str::to_owned).collect()
 }
 
@@ -295,8 +287,8 @@ fn the_group_of_the_host_changes_no_controller_and_goes_with_its_agent() {
 /// No process and no control group of the run is left; the files in its folder go with the run.
 #[cfg(target_os = "linux")]
 fn assert_nothing_runs(world: &World) {
-    let runs = std::collections::BTreeSet::from([world.run.to_string()]);
-    let nowhere = std::path::Path::new("/nonexistent");
+    let runs = BTreeSet::from([world.run.to_string()]);
+    let nowhere = Path::new("/nonexistent");
     wait_until("nothing of the run is left", || {
         crate::traces::traces(&runs, nowhere).is_empty()
     });
@@ -326,11 +318,11 @@ fn what_ran_on_the_host_ends_also_when_everything_around_it_was_killed() {
         };
         instance.channel().send(&request).unwrap();
         wait_until("it has started", || pid_file.exists());
-        let left = std::fs::read_to_string(&pid_file).unwrap();
-        let left = std::path::PathBuf::from("/proc").join(left.trim());
+        let left = fs::read_to_string(&pid_file).unwrap();
+        let left = PathBuf::from("/proc").join(left.trim());
         // Stopped, the agent does not hear of its workers' deaths; killed, they end nothing of theirs.
         let signal = |name: &str, process: u32| {
-            let status = std::process::Command::new("kill")
+            let status = Command::new("kill")
                 .args([name, &process.to_string()])
                 .status();
             status.unwrap().success()
@@ -344,7 +336,7 @@ fn what_ran_on_the_host_ends_also_when_everything_around_it_was_killed() {
         assert!(signal("-KILL", agent));
         // A process that has ended without a parent who asks for its status keeps its entry, but no command line.
         let is_running = || {
-            !std::fs::read(left.join("cmdline"))
+            !fs::read(left.join("cmdline"))
                 .unwrap_or_default()
                 .is_empty()
         };

@@ -1,9 +1,6 @@
 //! Commands that are stopped on their way, in turn with their copies in other arms, and those that are not.
 
-use serde_json::Value;
-
-use crate::product::{Product, assert_valid_dossier, has_container};
-use crate::world::skip;
+use crate::prelude::*;
 
 fn container() -> bool {
     let is_there = has_container();

@@ -1,13 +1,11 @@
 //! Work that is cut into slices: which arms pass the turn over a page of memory, and which limits keep whole trials.
 
-use tare::env::Driver;
-use tare::env::docker::DOCKER;
+use crate::prelude::*;
+
 use tare_model::whole_count;
 
 use crate::oci;
-use crate::product::{Product, has_container};
 use crate::traces::is_computing;
-use crate::world::{World, skip, wait_until};
 
 /// A study of two blocks of a system call in these arms beside the host.
 fn study(arms: &str) -> String {
@@ -145,7 +143,7 @@ fn processors(product: &Product) -> Vec<String> {
 
 /// The processors of this process, in order.
 fn own_processors() -> Vec<u32> {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let status = fs::read_to_string("/proc/self/status").unwrap();
     let list = status
         .lines()
         .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
@@ -164,7 +162,7 @@ fn on_one_processor_all_workers_take_their_turns_there() {
     let file = product.file("turns.toml", study(&arms));
     let only = *own_processors().last().unwrap();
     let inner = product.command(["run", &file, "--prove", "0s"]);
-    let mut command = std::process::Command::new("taskset");
+    let mut command = Command::new("taskset");
     command
         .args(["-c", &only.to_string()])
         .arg(inner.get_program());

@@ -1,22 +1,20 @@
 //! What is mounted into the built-in container lands inside of it, whatever links lie on the way; and its session
 //! keyring is its own. These need root.
 
-use std::path::Path;
-use std::process::Command;
+use crate::prelude::*;
 
 use tare_model::launch::{Bind, Seccomp};
 
 use crate::launcher::{roots, said};
-use crate::world::skip;
 
 #[test]
 fn bind_targets_behind_links_stay_inside() {
     let (_turn, world) = needed!(roots("links"));
     let at = |name: &str| world.folder.path().join(name);
     for folder in ["outside", "volume", "bound"] {
-        std::fs::create_dir(at(folder)).unwrap();
+        fs::create_dir(at(folder)).unwrap();
     }
-    std::fs::write(at("bound/mark"), "as bound").unwrap();
+    fs::write(at("bound/mark"), "as bound").unwrap();
     // Links of whoever owns the volume: absolute, and climbing out of it.
     std::os::unix::fs::symlink(at("outside"), at("volume/absolute")).unwrap();
     let climbing = Path::new("../../../../../..").join(at("outside").strip_prefix("/").unwrap());
@@ -45,7 +43,7 @@ fn bind_targets_behind_links_stay_inside() {
         spec.binds.extend(binds);
     });
     assert_eq!(text.lines().collect::<Vec<_>>(), ["as bound"; 3], "{text}");
-    assert_eq!(std::fs::read_dir(at("outside")).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(at("outside")).unwrap().count(), 0);
     assert!(!Path::new(&below_run).exists(), "it was made on the host");
 }
 

@@ -4,19 +4,12 @@
 //! Nothing here judges a time: what several instances cost is the machine's affair. Judged is that they ran at
 //! the same time, that what they left is told apart, and that nothing stays behind.
 
-use serde_json::Value;
-use tare::env;
-use tare::plan::Plan;
-use tare::run::{AllBlocks, Registry, execute};
-use tare::store::Store;
-use tare_model::{
-    ArmId, ArmSpec, CommandCall, Facts, Failure, Outcome, Params, ProbeReport, Recipe, Spread,
-    Study, Together, WorkSpan, WorkloadId, WorkloadSpec, whole_size,
-};
+use crate::prelude::*;
 
-use crate::product::{Product, assert_valid_dossier, has_container, has_docker};
+use tare::env;
+use tare_model::{Spread, Together, WorkSpan, whole_size};
+
 use crate::unread::{Unread, find, unread};
-use crate::world::{World, labelled, skip};
 
 /// The dossier of this study, run by the product, and nothing left behind.
 fn dossier(study: &str, more: &[&str]) -> Value {
@@ -120,7 +113,7 @@ fn several_containers_of_an_engine_run_together() {
 
 #[test]
 fn threads_of_a_library_are_held_against_the_processors_of_all_its_instances() {
-    let has_library = std::process::Command::new("/usr/bin/python3")
+    let has_library = Command::new("/usr/bin/python3")
         .args([
             "-I",
             "-c",
@@ -196,7 +189,7 @@ fn a_worker_that_is_killed_among_others_fails_its_trial_and_the_others_go_on() {
     for spread in Spread::ALL {
         let world = World::new("instances");
         let mark = tempfile::tempdir().unwrap().path().join("mark");
-        std::fs::create_dir_all(mark.parent().unwrap()).unwrap();
+        fs::create_dir_all(mark.parent().unwrap()).unwrap();
         let host = ArmId::new("host").unwrap();
         let arms = vec![ArmSpec::new(host.clone(), "host", Params::new()).required()];
         let params = Params::new().with("mark", mark.display().to_string());
@@ -228,7 +221,7 @@ fn a_worker_that_is_killed_among_others_fails_its_trial_and_the_others_go_on() {
             &mut AllBlocks,
         )
         .unwrap();
-        std::fs::remove_dir_all(mark.parent().unwrap()).unwrap();
+        fs::remove_dir_all(mark.parent().unwrap()).unwrap();
         assert_eq!((summary.n_trials, summary.n_without_value), (2, 1));
         assert_eq!(summary.absent, []);
         let records = store.run(&world.run).unwrap().records;

@@ -1,17 +1,13 @@
 //! What Tare keeps is its user's alone, what it removes is its own, and who looks changes nothing.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use crate::prelude::*;
+
+use std::os::unix::fs::{MetadataExt, symlink};
 
 use tare::cx::owner::Owner;
-use tare_model::RunId;
 
 use crate::broken_disk::with_mounts;
-use crate::product::{Product, has_container, has_docker, is_root, words};
 use crate::traces::docker_objects;
-use crate::world::{labelled, skip, wait_until};
 
 /// Everything below a folder with its permissions and, for files, its bytes.
 fn everything(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
@@ -350,7 +346,7 @@ fn what_was_not_begun_here_is_run_only_when_it_is_trusted() {
         let begin = count();
         while count() < begin + 2 {
             assert!(started.is_running(), "it does not go on");
-            std::thread::sleep(std::time::Duration::from_millis(10));
+            std::thread::sleep(Duration::from_millis(10));
         }
         started.signal("INT", false);
         started.wait().expect(4);

@@ -1,27 +1,22 @@
 //! The built-in container's launcher, tried with programs of this machine: what is inside is what was asked for,
 //! and nothing is left outside. These need root; as an ordinary user there is a test of its own.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::MutexGuard;
-use std::time::Duration;
+use crate::prelude::*;
 
-use tare_model::RunId;
+use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
+use std::sync::MutexGuard;
+
 use tare_model::launch::{
     DOCKER_CAPABILITIES, LaunchReport, LaunchSpec, LaunchState, Limits, Mounts, Namespaces,
     Network, REFUSED_STATUS, Rootfs, Seccomp, Stdio as Streams, UserNamespace,
 };
 
-use crate::world::{Snapshot, World, labelled, skip, turn, turn_where, wait_until};
-
 mod refused_calls;
 
 /// Whether this is root; says why not.
 pub(crate) fn is_root() -> bool {
-    let is_root = std::fs::metadata("/proc/self").unwrap().uid() == 0;
+    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
     if !is_root {
         skip("root", "only root can make everything");
     }
@@ -42,7 +37,7 @@ pub(crate) fn lies_where_others_may_go(world: &mut World) {
 /// Docker's defaults around a shell command.
 pub(crate) fn shell(world: &World, script: &str) -> LaunchSpec {
     let scratch = world.folder.path().join("instance");
-    std::fs::create_dir_all(&scratch).unwrap();
+    fs::create_dir_all(&scratch).unwrap();
     let argv = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
     let run = RunId::new(world.run.as_str()).unwrap();
     let agent = world.agents.host().path.display().to_string();
@@ -55,7 +50,7 @@ pub(crate) fn shell(world: &World, script: &str) -> LaunchSpec {
 
 pub(crate) fn launcher(world: &World, spec: &LaunchSpec) -> Command {
     let path = world.folder.path().join("spec.json");
-    std::fs::write(&path, serde_json::to_vec(spec).unwrap()).unwrap();
+    fs::write(&path, serde_json::to_vec(spec).unwrap()).unwrap();
     let mut command = Command::new(&world.agents.host().path);
     command.arg("launch").arg(path);
     command.env("TARE_RUN", world.run.as_str());
@@ -68,7 +63,7 @@ fn launch(world: &World, spec: &LaunchSpec) -> (Output, LaunchReport) {
 }
 
 pub(crate) fn report(spec: &LaunchSpec) -> LaunchReport {
-    serde_json::from_slice(&std::fs::read(&spec.report).unwrap()).unwrap()
+    serde_json::from_slice(&fs::read(&spec.report).unwrap()).unwrap()
 }
 
 /// What a script prints inside; the change is made to the defaults.
@@ -84,13 +79,13 @@ pub(crate) fn said(world: &World, script: &str, change: impl Fn(&mut LaunchSpec)
 }
 
 fn clear(world: &World) {
-    std::fs::remove_dir_all(world.folder.path().join("instance")).unwrap();
+    fs::remove_dir_all(world.folder.path().join("instance")).unwrap();
 }
 
 #[track_caller]
 fn assert_nothing_stays(world: &World, before: &Snapshot, after: &str) {
     clear(world);
-    std::fs::remove_file(world.folder.path().join("spec.json")).unwrap();
+    fs::remove_file(world.folder.path().join("spec.json")).unwrap();
     before.assert_restored(world, after);
 }
 
@@ -101,7 +96,7 @@ fn start(world: &World, spec: &LaunchSpec) -> Child {
         .spawn()
         .unwrap();
     wait_until("the container runs", || {
-        std::fs::read(&spec.report)
+        fs::read(&spec.report)
             .ok()
             .and_then(|bytes| serde_json::from_slice::<LaunchReport>(&bytes).ok())
             .is_some_and(|report| report.state == LaunchState::Running)
@@ -135,7 +130,7 @@ fn loads_may_be_kept_from_passing_stores_or_it_is_said_why_not() {
         Some(error) => {
             assert_eq!(error.step, "forbid loads to pass stores", "{error:?}");
             assert!(error.hint.is_some(), "{error:?}");
-            let own = std::fs::read_to_string("/proc/self/status").unwrap();
+            let own = fs::read_to_string("/proc/self/status").unwrap();
             let state = status(&own, "Speculation_Store_Bypass");
             assert!(!state.starts_with("thread"), "{state}: {error:?}");
         }
@@ -158,7 +153,7 @@ fn the_defaults_are_dockers_capabilities_and_filter() {
 #[test]
 fn each_security_switch_changes_itself_and_nothing_else() {
     let (_turn, world) = needed!(roots("switches"));
-    let own = std::fs::read_to_string("/proc/self/status").unwrap();
+    let own = fs::read_to_string("/proc/self/status").unwrap();
     let script = "cat /proc/self/status";
     let off = said(&world, script, |spec| spec.seccomp = Seccomp::Off);
     assert_eq!(status(&off, "Seccomp"), status(&own, "Seccomp"));
@@ -183,7 +178,7 @@ fn each_namespace_is_another_one_exactly_if_it_was_asked_for() {
         .iter()
         .map(|name| {
             let path = format!("/proc/self/ns/{name}");
-            std::fs::read_link(path).unwrap().display().to_string()
+            fs::read_link(path).unwrap().display().to_string()
         })
         .collect();
     // Without any of them the host's files are used as they are.
@@ -299,7 +294,7 @@ fn a_limit_that_cannot_be_kept_is_refused_with_the_step_and_a_hint() {
     assert_eq!(output.status.code(), Some(REFUSED_STATUS));
     assert!(report.error.unwrap().step.contains("/no/such/program"));
     clear(&world);
-    std::fs::remove_file(world.folder.path().join("spec.json")).unwrap();
+    fs::remove_file(world.folder.path().join("spec.json")).unwrap();
     before.assert_restored(&world, "refusals");
 }
 
@@ -347,7 +342,7 @@ fn killing_the_launcher_kills_what_is_inside_and_sweep_removes_the_rest() {
     let mut spec = shell(&world, "sleep 600 & sleep 600");
     for has_pids in [true, false] {
         spec.namespaces.pid = has_pids;
-        std::fs::create_dir_all(&spec.scratch).unwrap();
+        fs::create_dir_all(&spec.scratch).unwrap();
         let mut child = start(&world, &spec);
         let groups = report(&spec).cgroups;
         assert!(!groups.is_empty() && groups.iter().all(|group| Path::new(group).exists()));
@@ -380,7 +375,7 @@ fn a_launcher_that_loses_its_parent_or_is_told_to_end_removes_everything_itself(
         .spawn()
         .unwrap();
     let state = || {
-        std::fs::read(&spec.report)
+        fs::read(&spec.report)
             .ok()
             .and_then(|bytes| serde_json::from_slice::<LaunchReport>(&bytes).ok())
             .map(|report| report.state)
@@ -395,7 +390,7 @@ fn a_launcher_that_loses_its_parent_or_is_told_to_end_removes_everything_itself(
     });
     clear(&world);
 
-    std::fs::create_dir_all(&spec.scratch).unwrap();
+    fs::create_dir_all(&spec.scratch).unwrap();
     let mut child = start(&world, &spec);
     let told = Command::new("kill")
         .arg(child.id().to_string())
@@ -441,10 +436,10 @@ fn an_ordinary_user_gets_a_container_or_is_told_why_not() {
         "id -u; grep CapEff /proc/self/status; pwd; touch here && echo written",
     );
     let agent = world.folder.path().join("agent");
-    std::fs::copy(&world.agents.host().path, &agent).unwrap();
+    fs::copy(&world.agents.host().path, &agent).unwrap();
     spec.agent = agent.display().to_string();
     let spec_path = world.folder.path().join("spec.json");
-    std::fs::write(&spec_path, serde_json::to_vec(&spec).unwrap()).unwrap();
+    fs::write(&spec_path, serde_json::to_vec(&spec).unwrap()).unwrap();
     for path in [world.folder.path(), &agent, Path::new(&spec.scratch)] {
         std::os::unix::fs::chown(path, Some(65534), Some(65534)).unwrap();
     }

@@ -90,6 +90,7 @@ mod own_ways;
 mod people;
 #[cfg(target_os = "linux")]
 mod podman;
+mod prelude;
 #[cfg(target_os = "linux")]
 mod product;
 #[cfg(target_os = "linux")]

@@ -1,12 +1,9 @@
 //! Workers that hang, are killed or speak garbage: recorded as failures, and the run goes on.
 
-use std::process::Command;
+use crate::prelude::*;
 
-use serde_json::Value;
-
-use crate::product::{Product, Started, assert_valid_dossier, broken_agent};
+use crate::product::{Started, broken_agent};
 use crate::traces::is_computing;
-use crate::world::{labelled, wait_until};
 
 /// Three blocks of short trials of one workload, each given up after two seconds.
 fn study(workload: &str) -> String {
@@ -194,7 +191,7 @@ fn a_worker_that_is_stopped_from_outside_loses_its_block_and_nothing_else() {
 /// Whether a process is on a processor or waits for one (proc_pid_stat(5)).
 /// The most memory that a process has had, bytes.
 fn peak_bytes(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     kilobytes.unwrap_or(0) * 1024
@@ -219,7 +216,7 @@ fn command_that_floods_its_workers_pipes_ends_at_once() {
         let of_runs = product.runs().into_iter().flat_map(|run| labelled(&run));
         let agents = of_runs.filter(|(_, command)| command.contains("serve"));
         peak = agents.map(|(pid, _)| peak_bytes(pid)).fold(peak, u64::max);
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20));
     }
     let ended = started.wait();
     assert!(ended.code.is_some(), "{ended}");
@@ -231,7 +228,7 @@ fn command_that_floods_its_workers_pipes_ends_at_once() {
 }
 
 fn is_running(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ")
         .is_some_and(|(_, rest)| rest.starts_with('R'))
 }

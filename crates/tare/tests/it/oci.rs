@@ -3,20 +3,18 @@
 //! Every start is followed by a look at the host's mounts: a runtime without a mount namespace of its own leaves
 //! a copy there, and nothing else would show it. gVisor's runsc is found on PATH or by TARE_RUNSC.
 
+use crate::prelude::*;
+
 mod faults;
 mod specs;
 
 use std::net::IpAddr;
-use std::path::PathBuf;
-use std::sync::OnceLock;
 
 use tare::env::oci::Oci;
-use tare::env::{Availability, Driver, Environment, Instance, StartMode};
-use tare_model::{ArmId, Facts, Params, Reason};
 
 use crate::contract::contract;
-use crate::talk::{LIMIT, hello, inner_facts};
-use crate::world::{World, note_skipped_contract, skip, system_mounts, turn, turn_where};
+use crate::talk::LIMIT;
+use crate::world::system_mounts;
 
 /// Whether a runtime works here; says why not. The machine is asked once for all tests.
 pub(crate) fn is_available(world: &World, runtime: &str) -> bool {
@@ -184,7 +182,7 @@ fn own_namespaces() -> Vec<(String, String)> {
     ["mnt", "pid", "uts", "ipc", "net", "user"]
         .into_iter()
         .map(|name| {
-            let link = std::fs::read_link(format!("/proc/self/ns/{name}")).unwrap();
+            let link = fs::read_link(format!("/proc/self/ns/{name}")).unwrap();
             (name.to_owned(), link.display().to_string())
         })
         .collect()
@@ -243,7 +241,7 @@ fn a_prepared_pair_leads_from_the_host_to_the_container() {
                 let host = instance.host_address().unwrap();
                 assert_ne!(arm, host);
                 // Whoever refuses a connection was reached.
-                let refused = std::net::TcpStream::connect_timeout(&(arm, 9).into(), LIMIT);
+                let refused = TcpStream::connect_timeout(&(arm, 9).into(), LIMIT);
                 let error = refused.unwrap_err();
                 assert_eq!(
                     error.kind(),
@@ -268,10 +266,7 @@ fn over_the_hosts_files_the_root_is_an_overlay_and_the_host_keeps_its_own() {
         },
     );
     for path in ["/tare-work", "/tare-agent"] {
-        assert!(
-            !std::path::Path::new(path).exists(),
-            "{path} is on the host"
-        );
+        assert!(!Path::new(path).exists(), "{path} is on the host");
     }
 }
 

@@ -3,18 +3,12 @@
 //! The images are imported from host files, as `fixtures/planted/own/image.sh` packs them. What the engine has
 //! of a test's own before and after is compared as its own client tells it.
 
-use std::process::{Command, Output};
+use crate::prelude::*;
 
-use serde_json::{Value, json};
-use tare::cx::Context;
-use tare::env::docker::DOCKER;
-use tare::env::own::{Own, Shares, Source, Taken, Wish};
-use tare::env::{Driver, StartMode};
+use tare::env::own::Taken;
 
 use crate::docker::{arm, hello, leftovers, world};
-use crate::product::{Ended, Product, assert_valid_dossier, has_docker};
 use crate::why::confirmed;
-use crate::world::{World, skip, turn};
 
 /// An image of this test's own, with what makes and removes containers beside it.
 pub(crate) struct Bench {
@@ -354,7 +348,7 @@ fn the_users_container_its_volume_and_its_secrets_stay_as_they_were() {
     assert!(!copied.stdout.contains("READ-ONLY"), "{copied}");
     assert_eq!(inspected(&name), before);
     assert_eq!(bench.objects(), all);
-    let stored = std::fs::read(product.store()).unwrap();
+    let stored = fs::read(product.store()).unwrap();
     let has = |bytes: &[u8]| bytes.windows(9).any(|part| part == b"hush-hush");
     assert!(!has(&stored) && !has(ended.stdout.as_bytes()) && !has(ended.stderr.as_bytes()));
     let shown = printed(&[

@@ -1,13 +1,9 @@
 //! What a container of the user's own is compared with: the host's program where it is the same bytes, else the image's
 //! files as a bare process, and nothing of either is written to.
 
-use std::path::{Path, PathBuf};
-
-use serde_json::Value;
-
 use crate::launcher::is_root;
 use crate::own::{Bench, has_engine, printed};
-use crate::product::Product;
+use crate::prelude::*;
 
 /// A folder of this test's own on the host's root, whose path is the same in the image.
 struct Place(PathBuf);
@@ -16,7 +12,7 @@ impl Place {
     fn new(name: &str) -> Self {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let folder = folder.join(format!("{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
+        fs::create_dir_all(&folder).unwrap();
         Self(folder)
     }
 
@@ -27,14 +23,14 @@ impl Place {
 
     fn put(&self, shell: &str) {
         let program = self.program();
-        let _ = std::fs::remove_file(&program);
-        std::fs::copy(shell, &program).unwrap();
+        let _ = fs::remove_file(&program);
+        fs::copy(shell, &program).unwrap();
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -172,8 +168,8 @@ fn a_program_that_reads_other_files_on_the_host_is_compared_with_the_images_file
 fn an_entry_that_takes_its_time_is_left_away_like_any_other_difference() {
     use std::os::unix::fs::PermissionsExt;
     let (_place, program) = needed!(place("entry"));
-    std::fs::write(&program, "#!/bin/sh\nsleep 0.1\nexec \"$@\"\n").unwrap();
-    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    fs::write(&program, "#!/bin/sh\nsleep 0.1\nexec \"$@\"\n").unwrap();
+    fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
     let bench = Bench::with_programs("entry", "ENV OF_IMAGE=1", &[&program, "sh", "sleep"]);
     let product = Product::new();
     let flags = ["--entrypoint", &program, "-e", "MODE=1"];

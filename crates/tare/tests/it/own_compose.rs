@@ -2,24 +2,19 @@
 //!
 //! The plugin's answers are as it prints them; the engine is the real one.
 
-use std::os::unix::fs::PermissionsExt;
-
-use serde_json::{Value, json};
-
 use crate::own::{Bench, bench, has_engine, printed};
 use crate::own_ways::WORK;
-use crate::product::{Ended, Product};
-use crate::world::wait_until;
+use crate::prelude::*;
 
 /// Programs that answer with scripts of the shell where they are asked about a compose file, and are the real ones
 /// otherwise; the search path with them before all others.
 fn with_programs(product: &Product, scripts: &[(&str, &str)]) -> String {
     let folder = product.folder().join("bin");
-    std::fs::create_dir_all(&folder).unwrap();
+    fs::create_dir_all(&folder).unwrap();
     for (name, script) in scripts {
         let path = folder.join(name);
-        std::fs::write(&path, script).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(&path, script).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
     let path = std::env::var("PATH").unwrap_or_default();
     format!("{}:{path}", folder.display())
@@ -39,7 +34,7 @@ pub(crate) fn docker_with_compose(product: &Product, compose: &str) -> String {
 fn which_docker() -> String {
     let path = std::env::var("PATH").unwrap_or_default();
     let mut folders = path.split(':');
-    let found = folders.find(|folder| std::path::Path::new(folder).join("docker").is_file());
+    let found = folders.find(|folder| Path::new(folder).join("docker").is_file());
     format!("{}/docker", found.unwrap_or("/usr/bin"))
 }
 
@@ -65,14 +60,14 @@ fn a_service_of_a_compose_file_is_taken_as_the_plugin_understands_it() {
     assert!(ended.stderr.contains("the variable `MODE`"), "{ended}");
     assert!(ended.stderr.contains("shop_default"), "{ended}");
     assert_eq!(bench.objects(), before);
-    let asked = std::fs::read_to_string(product.folder().join("asked")).unwrap();
+    let asked = fs::read_to_string(product.folder().join("asked")).unwrap();
     let first = asked.lines().next().unwrap();
     assert!(
         first.starts_with("compose -f shop.yml ") && first.ends_with(" config --format json"),
         "{asked}"
     );
     // Neither in an argument nor in the store nor in what is told.
-    let stored = std::fs::read(product.store()).unwrap();
+    let stored = fs::read(product.store()).unwrap();
     let has = |bytes: &[u8]| bytes.windows(9).any(|part| part == b"hush-hush");
     assert!(!has(asked.as_bytes()) && !has(&stored) && !has(ended.stdout.as_bytes()));
     product.assert_nothing_left();
@@ -179,7 +174,7 @@ impl Shop {
         }
     }
 
-    fn command(&self, more: &[&str]) -> std::process::Command {
+    fn command(&self, more: &[&str]) -> Command {
         let begin = ["why", "--compose", "shop.yml", "job", "--budget", "25s"];
         let mut command = self.product.command([&begin, more].concat());
         command.env("PATH", &self.path);

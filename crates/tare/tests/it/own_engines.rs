@@ -2,15 +2,13 @@
 //! elsewhere or one that may only be read, an image for another processor, a first program that goes into the
 //! background, a task of a swarm.
 
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::process::{Command, Stdio};
+use crate::prelude::*;
+
+use std::net::Shutdown;
 
 use crate::docker_contexts::socket;
 use crate::own::{Bench, bench, has_engine, inspected};
 use crate::own_ways::{WORK, started};
-use crate::product::{Ended, Product};
 
 /// One end of a connection.
 trait End: Read + Write + Send + Sized + 'static {
@@ -88,7 +86,7 @@ fn only_looks(head: &str) -> Option<&'static str> {
     )
 }
 
-fn read_only(engine: String, folder: &std::path::Path) -> String {
+fn read_only(engine: String, folder: &Path) -> String {
     let path = folder.join("read-only.sock");
     let listener = UnixListener::bind(&path).unwrap();
     std::thread::spawn(move || {

@@ -1,17 +1,12 @@
 //! Mounts of the user's own containers: what is seen of their files where one is left away, and what that confirms.
 
-use std::fs;
-use std::process::Command;
+use crate::prelude::*;
 
-use serde_json::json;
-use tare::env::docker::DOCKER;
-use tare::env::own::{Source, without};
+use tare::env::own::without;
 
 use crate::docker::world;
 use crate::own::{Bench, arm_of, bench, docker, notes_of_copies, printed, taken, wish};
-use crate::product::{Product, is_root};
 use crate::why::confirmed;
-use crate::world::skip;
 
 #[test]
 fn where_a_mount_is_left_away_the_same_files_stand_in_the_layer() {
@@ -242,11 +237,11 @@ fn a_slow_file_system_below_a_mount_is_found_and_proved_by_its_own_switch() {
 }
 
 /// A file system in memory at a place, until it is dropped.
-pub(crate) struct InMemory(std::path::PathBuf);
+pub(crate) struct InMemory(PathBuf);
 
 impl InMemory {
     /// `None`, and it is said why, where nothing can be mounted.
-    pub(crate) fn at(place: &std::path::Path) -> Option<Self> {
+    pub(crate) fn at(place: &Path) -> Option<Self> {
         fs::create_dir_all(place).unwrap();
         let mount = |arguments: &[&str]| Command::new("mount").args(arguments).arg(place).status();
         let is_mounted = is_root() && mount(&["-t", "tmpfs", "none"]).is_ok_and(|it| it.success());
@@ -279,7 +274,7 @@ fn what_is_mounted_in_a_folder_of_the_users_stays_as_it_was() {
     fs::create_dir(folder.join("engine")).unwrap();
     fs::write(folder.join("below/text"), "mine\n").unwrap();
     let socket = folder.join("engine/docker.sock");
-    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let _listener = UnixListener::bind(&socket).unwrap();
     let data = format!("{}:/data", folder.display());
     let device = disk().map(|path| format!("--device={path}:/dev/disk"));
     let line = ["docker", "run", "-v", &data].into_iter();

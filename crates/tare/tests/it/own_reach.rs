@@ -1,16 +1,10 @@
 //! A question about a container reaches nothing that the container's own `docker run` would not: an oracle of listeners
 //! on the host's loopback, on a network of the user's and in shared folders stays untouched.
 
-use std::fs;
-use std::process::{Command, Stdio};
-
-use serde_json::json;
-
 use crate::own::{Bench, bench, docker, has_engine, printed};
 use crate::own_compose::docker_with_compose;
 use crate::own_ways::{WORK, started};
-use crate::product::{Ended, Product};
-use crate::world::skip;
+use crate::prelude::*;
 
 mod oracle;
 mod outside;

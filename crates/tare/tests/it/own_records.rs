@@ -1,14 +1,9 @@
 //! What an engine makes only to be looked at, where that engine fails halfway: an engine of canned answers.
 
-use std::path::Path;
+use crate::prelude::*;
 
-use serde_json::{Value, json};
 use tare::cx::stand_in::{Heard, Said, StandIn};
 use tare::env::docker::Docker;
-use tare::env::own::{Shares, Source, Wish};
-use tare::env::{Driver, EnvError};
-
-use crate::world::World;
 
 fn said(status: u16, body: &Value) -> Said {
     Said {

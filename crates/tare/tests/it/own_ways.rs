@@ -1,14 +1,10 @@
 //! The ways in which something of the user's own is asked about beside a line and `--like`: inside a running
 //! container; and what must not go wrong on them.
 
-use tare::env::Driver;
-use tare::env::docker::DOCKER;
-use tare::env::own::Own;
-use tare_model::Params;
-
 use crate::docker::{arm, world};
 use crate::own::{Bench, arm_of, bench, has_engine, inspected, printed};
-use crate::product::{Ended, Product, assert_valid_dossier};
+use crate::prelude::*;
+
 use crate::tools_io::texts;
 use crate::why::confirmed;
 
@@ -58,7 +54,7 @@ fn inside_a_running_container_a_command_is_measured_and_nothing_is_left_in_it() 
         assert!(arms.contains(&arm), "{arm} is none of {arms:?}");
     }
     assert_eq!(look(), before);
-    let stored = std::fs::read(product.store()).unwrap();
+    let stored = fs::read(product.store()).unwrap();
     let has = |bytes: &[u8]| bytes.windows(9).any(|part| part == b"hush-hush");
     assert!(!has(&stored) && !has(ended.stderr.as_bytes()) && !has(ended.stdout.as_bytes()));
     product.assert_nothing_left();

@@ -2,10 +2,9 @@
 //!
 //! The terminal is a real one, made by `script`; its size is set before the program starts.
 
-use std::process::Command;
+use crate::prelude::*;
 
-use crate::product::{Product, two_hosts};
-use crate::world::skip;
+use crate::product::two_hosts;
 
 fn study() -> String {
     two_hosts("", &["getppid", "stat", "pipe"])
@@ -74,7 +73,7 @@ fn on_a_terminal(
         return None;
     };
     assert!(output.status.success(), "{output:?}");
-    let shown = std::fs::read(&log).unwrap();
+    let shown = fs::read(&log).unwrap();
     let text = String::from_utf8_lossy(&shown).into_owned();
     // Its first and last lines are its own.
     let lines: Vec<&str> = text.lines().collect();

@@ -4,19 +4,17 @@
 //! it is there, else one that is made and removed with all that is its. Rootful podman is tried in namespaces of its
 //! own, with which its bridge and its mounts go. Without podman a test says that it was skipped.
 
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use crate::prelude::*;
 
-use tare::cx::{CommandError, CommandLine, Exec, Finished, Running, SystemExec};
+use std::sync::MutexGuard;
+
+use tare::cx::{CommandError, Exec, Finished, Running, SystemExec};
 use tare::env::podman::{PODMAN, Podman};
-use tare::env::{Availability, Driver, EnvError, Environment, Instance, StartMode};
-use tare_model::wire::Reply;
-use tare_model::{ArmId, Facts, Params, Reason, Value};
+use tare_model::Value;
 
 use crate::contract::{contract, engine_contract};
 use crate::docker::absent;
-use crate::talk::{hello, inner_facts, trial};
-use crate::world::{World, note_skipped_contract, skip, wait_until};
+use crate::talk::trial;
 
 mod account;
 mod hostile;
@@ -131,7 +129,7 @@ impl Place {
     fn assert_nothing_is_left(&self) {
         assert_eq!(self.leftovers(), Vec::<String>::new());
         let folder = self.world.folder.path();
-        assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(folder).unwrap().count(), 0);
         wait_until("its monitors are gone", || {
             monitors(self.world.run.as_str()).is_empty()
         });
@@ -149,9 +147,9 @@ impl Place {
 
 /// Processes whose command line names this run: podman, and conmon, which stays while a container runs.
 fn monitors(run: &str) -> Vec<String> {
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let entries = fs::read_dir("/proc").unwrap().flatten();
     let commands = entries.filter_map(|entry| {
-        let bytes = std::fs::read(entry.path().join("cmdline")).ok()?;
+        let bytes = fs::read(entry.path().join("cmdline")).ok()?;
         Some(String::from_utf8_lossy(&bytes).replace('\0', " "))
     });
     commands
@@ -297,7 +295,7 @@ fn a_folder_that_the_user_cannot_come_to_is_refused_with_advice() {
     let closed = tempfile::tempdir().unwrap();
     account::set_mode(closed.path(), 0o700);
     let runs = closed.path().join("state/runs");
-    std::fs::create_dir_all(&runs).unwrap();
+    fs::create_dir_all(&runs).unwrap();
     place.world.folder = tempfile::tempdir_in(&runs).unwrap();
     let settings = Params::new().with("storage", "bind");
     let error = place.refusal(&settings);
@@ -330,7 +328,7 @@ fn a_folder_with_quotes_spaces_and_a_comma_is_bound_as_it_is() {
 #[test]
 fn limits_that_podman_would_ignore_are_refused() {
     let place = needed!(place("limits"));
-    if std::path::Path::new("/sys/fs/cgroup/cgroup.controllers").exists() {
+    if Path::new("/sys/fs/cgroup/cgroup.controllers").exists() {
         return skip(
             "cgroup1",
             "limits may work with control groups of version 2",
@@ -516,10 +514,10 @@ fn rootful_podman_works_or_says_what_it_lacks_and_the_advice_helps() {
     ));
     // Both ends of the bridge are real: a port where nobody listens refuses.
     let inside = instance.address_from_host().unwrap();
-    let attempt = std::net::TcpStream::connect_timeout(&(inside, 9).into(), Duration::from_secs(5));
+    let attempt = TcpStream::connect_timeout(&(inside, 9).into(), Duration::from_secs(5));
     let kind = attempt.unwrap_err().kind();
     assert_eq!(kind, std::io::ErrorKind::ConnectionRefused);
-    std::net::TcpListener::bind((instance.host_address().unwrap(), 0)).unwrap();
+    TcpListener::bind((instance.host_address().unwrap(), 0)).unwrap();
     instance.stop(&cx).unwrap();
     environment.remove(&cx).unwrap();
     let swept = PODMAN.sweep(&cx, world.run.as_str()).unwrap();
@@ -529,7 +527,7 @@ fn rootful_podman_works_or_says_what_it_lacks_and_the_advice_helps() {
 /// Runs one test of this program again where its mounts and interfaces are its own.
 fn again_in_namespaces_of_its_own(test: &str) {
     let program = std::env::current_exe().unwrap();
-    let output = std::process::Command::new("unshare")
+    let output = Command::new("unshare")
         .args(["--mount", "--net", "--propagation", "private", "--"])
         .arg(program)
         .args([test, "--exact", "--nocapture"])

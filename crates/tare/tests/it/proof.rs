@@ -1,12 +1,9 @@
 //! After a run of a study: the mechanism that is suspected is really switched off, and what that shows is told
 //! wherever the run is drawn.
 
-use serde_json::Value;
-
-use crate::product::{Product, assert_valid_dossier, has_container};
-use crate::world::skip;
-
 /// A tenth of one processor: nothing else makes a loop take ten times as long.
+use crate::prelude::*;
+
 const NARROW: &str = r#"
 id = "narrow"
 baseline = "host"

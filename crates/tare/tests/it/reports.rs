@@ -1,12 +1,8 @@
 //! Reports as a user asks for them: every form by its name, the page of a run, and the page in a real browser.
 
-use std::path::Path;
-use std::process::Stdio;
+use crate::prelude::*;
 
-use serde_json::Value;
-
-use crate::product::{Product, two_hosts};
-use crate::world::skip;
+use crate::product::two_hosts;
 
 fn study() -> String {
     let title = r#"title = "Two <hosts> & \"one\" kernel""#;
@@ -51,7 +47,7 @@ fn every_form_is_made_by_its_name_and_help_says_what_each_is_for() {
         } else {
             assert_eq!(told.stdout, "", "{name}");
             let to_stdout = product.run(["report", "--format", name]).expect(0);
-            let file = std::fs::read(&made).unwrap();
+            let file = fs::read(&made).unwrap();
             assert_eq!(to_stdout.stdout, String::from_utf8_lossy(&file), "{name}");
         }
     }
@@ -60,10 +56,10 @@ fn every_form_is_made_by_its_name_and_help_says_what_each_is_for() {
     // The page of the run is the page that is made later.
     let [first, later] = ["page.html", "out-html"].map(|name| product.folder().join(name));
     assert_eq!(
-        std::fs::read_to_string(first).unwrap(),
-        std::fs::read_to_string(later).unwrap()
+        fs::read_to_string(first).unwrap(),
+        fs::read_to_string(later).unwrap()
     );
-    let data = std::fs::read_to_string(product.folder().join("out-jsonl")).unwrap();
+    let data = fs::read_to_string(product.folder().join("out-jsonl")).unwrap();
     let line: Value = serde_json::from_str(data.lines().next().unwrap()).unwrap();
     assert!(line["value"].as_f64().unwrap() > 0.0, "{line}");
     // Two workloads, three arms with A′, seven blocks.
@@ -88,7 +84,7 @@ fn a_file_that_cannot_be_written_is_found_out_before_anything_is_measured() {
 /// What a server answers to these lines.
 fn asked(address: &str, lines: &str) -> String {
     use std::io::{Read as _, Write as _};
-    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
     let question = format!("{lines}\r\nConnection: close\r\n\r\n");
     stream.write_all(question.as_bytes()).unwrap();
     let mut answer = String::new();
@@ -183,7 +179,7 @@ fn runs_are_served_to_this_address_and_to_no_other_name_or_site() {
             "200", "200", "404", "404", "421", "403", "405", "421", "403", "200", "404", "200"
         ]
     );
-    let page = std::fs::read_to_string(product.folder().join("page.html")).unwrap();
+    let page = fs::read_to_string(product.folder().join("page.html")).unwrap();
     assert!(answers[0].ends_with(&page), "{}", answers[0]);
     assert!(answers[1].contains("\"dossier\": 1"), "{}", answers[1]);
     for answer in &answers {
@@ -287,13 +283,13 @@ fn a_browser_shows_the_page_without_complaint_and_without_scrolling_sideways() {
     assert!(document.contains("2 of 2 shown"), "{document}");
     assert!(!complaints.contains("CONSOLE"), "{complaints}");
     // A copy that measures itself, which the page's policy would forbid.
-    let text = std::fs::read_to_string(&page).unwrap();
+    let text = fs::read_to_string(&page).unwrap();
     let policy = text.find("<meta http-equiv").unwrap();
     let end = policy + text[policy..].find('>').unwrap() + 1;
     let measuring = "<script>for (const box of document.querySelectorAll('details')) box.open = true; const page = document.documentElement; document.title = `${page.scrollWidth} of ${page.clientWidth}`</script></body>";
     let copy = format!("{}{}", &text[..policy], &text[end..]).replace("</body>", measuring);
     let file = product.folder().join("measuring.html");
-    std::fs::write(&file, copy).unwrap();
+    fs::write(&file, copy).unwrap();
     for width in [500, 800, 1400] {
         let [document, _] = needed!(in_a_browser(&file, width, profile.path()));
         let title = document.split("<title>").nth(1).unwrap();

@@ -1,11 +1,8 @@
 //! Servers in arms, asked by the client outside.
 
-use serde_json::Value;
-
-use crate::product::{Product, assert_valid_dossier, has_container};
-use crate::world::skip;
-
 /// A server in Perl: the answer to every request on a connection, until it is closed.
+use crate::prelude::*;
+
 const SERVER: &str = r#"
 use IO::Socket::INET;
 my ($port, $bind, $answer) = @ARGV;

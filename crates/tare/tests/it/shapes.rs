@@ -9,12 +9,9 @@
 //! A machine whose other work hides an effect shows nothing about it. So what a measurement did not bear out
 //! is measured again with twice as many blocks, and says so; what several do not bear out is wrong.
 
-use serde_json::Value;
-
-use crate::product::{Product, assert_valid_dossier, has_container, has_docker, is_root};
-use crate::world::skip;
-
 /// How often a claim is measured before it is given up.
+use crate::prelude::*;
+
 const ATTEMPTS: u32 = 3;
 /// The same of round trips: where processors fall asleep meanwhile, waking them takes several times as long as the
 /// bridge does, and varies as much.
@@ -139,7 +136,7 @@ fn assert_claims(
 /// Whether this kernel ties the mitigation of speculative store bypass to system-call filters, which a chain
 /// of loads behind stores feels: Linux did so up to 5.15.
 fn filters_slow_loads_down() -> bool {
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = release
         .split('.')
         .map_while(|part| part.parse::<u32>().ok());

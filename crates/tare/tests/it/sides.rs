@@ -1,12 +1,6 @@
 //! `tare why --a … --b …`: which difference between two sides makes the second one slower.
 
-use std::path::Path;
-use std::process::Command;
-
-use serde_json::Value;
-
-use crate::product::{Product, has_docker};
-use crate::world::skip;
+use crate::prelude::*;
 
 fn confirmed(json: &Value) -> Vec<&str> {
     let findings = json["findings"].as_array().unwrap().iter();
@@ -45,8 +39,8 @@ impl Image {
     fn with_library(name: &str, count: u64) -> Self {
         let place = tempfile::tempdir().unwrap();
         let app = place.path().join("root/app");
-        std::fs::create_dir_all(&app).unwrap();
-        let write = |name: &str, text: &str| std::fs::write(place.path().join(name), text).unwrap();
+        fs::create_dir_all(&app).unwrap();
+        let write = |name: &str, text: &str| fs::write(place.path().join(name), text).unwrap();
         let body =
             format!("void work(void) {{ volatile long i; for (i = 0; i < {count}L; i++); }}\n");
         write("library.c", &body);
@@ -75,8 +69,8 @@ impl Image {
             let is_systems = word.starts_with('/') && !word.contains("libwork");
             if is_systems {
                 let to = place.path().join("root").join(&word[1..]);
-                std::fs::create_dir_all(to.parent().unwrap()).unwrap();
-                std::fs::copy(Path::new(word), to).unwrap();
+                fs::create_dir_all(to.parent().unwrap()).unwrap();
+                fs::copy(Path::new(word), to).unwrap();
             }
         }
         let mut archive = tar::Builder::new(Vec::new());
@@ -84,7 +78,7 @@ impl Image {
             .append_dir_all("", place.path().join("root"))
             .unwrap();
         let file = place.path().join("image.tar");
-        std::fs::write(&file, archive.into_inner().unwrap()).unwrap();
+        fs::write(&file, archive.into_inner().unwrap()).unwrap();
         let name = format!("tare-test-sides-{}:{name}", std::process::id());
         let made = Command::new("docker")
             .args(["import", file.to_str().unwrap(), &name])

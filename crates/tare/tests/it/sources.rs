@@ -1,11 +1,8 @@
 //! Studies that repeat publications, as their readers meet them: the authors' own programs where they are, arms that
 //! cannot be had, and what of the publication is told all the same. Never how fast anything is.
 
-use serde_json::Value;
-
 use crate::bad_input::without_docker;
-use crate::product::{Product, assert_valid_dossier};
-use crate::world::skip;
+use crate::prelude::*;
 
 /// The interpreter that the example names.
 const PYTHON: &str = "/usr/bin/python3";
@@ -32,7 +29,7 @@ print("10 repeats: 0.7120000001 secs = 0.0712 secs/run")
 "#;
 
 /// The example with its programs below this folder instead.
-fn with_programs_in(folder: &std::path::Path) -> String {
+fn with_programs_in(folder: &Path) -> String {
     let example = include_str!("../../../../examples/studies/python-own.toml");
     let there = |name: &str| folder.join(name).display().to_string();
     let moved = example
@@ -44,7 +41,7 @@ fn with_programs_in(folder: &std::path::Path) -> String {
 
 #[test]
 fn the_authors_own_programs_in_python_are_run_where_their_installers_put_them() {
-    if !std::path::Path::new(PYTHON).exists() {
+    if !Path::new(PYTHON).exists() {
         return skip("tools", &format!("`{PYTHON}` is not installed"));
     }
     let product = Product::new();
@@ -64,7 +61,7 @@ fn the_authors_own_programs_in_python_are_run_where_their_installers_put_them() 
     }
     let suite = "phoronix/installed-tests/pts/pybench-1.1.3/pybench-2018-02-16";
     for folder in [suite, "pi"] {
-        std::fs::create_dir_all(product.folder().join(folder)).unwrap();
+        fs::create_dir_all(product.folder().join(folder)).unwrap();
     }
     product.file(&format!("{suite}/pybench.py"), PYBENCH);
     product.file("pi/estimate_pi.py", PI);

@@ -1,16 +1,11 @@
 //! `ssh` against a server of its own on loopback: the driver contract, and what is its own.
 
-use std::path::Path;
-use std::time::{Duration, Instant};
+use crate::prelude::*;
 
 use tare::env::ssh::Ssh;
-use tare::env::{ChannelError, Driver, EnvError, Environment, Instance, StartMode};
-use tare_model::wire::{PROTOCOL, Reply, Request};
-use tare_model::{ArmId, Facts, Params, Reason};
 
 use crate::contract::contract;
-use crate::talk::{LIMIT, ask, hello, inner_facts, null_trial};
-use crate::world::{World, note_skipped_contract, skip};
+use crate::talk::{LIMIT, null_trial};
 use server::{Plan, Server, free_port, left};
 
 mod killed;
@@ -130,13 +125,13 @@ fn through_a_proxy_there_is_a_channel_but_no_path() {
     let world = World::new("ssh-proxy");
     // Another session of the same server is the proxy, as a jump host would be.
     let config = server.folder.path().join("config");
-    let text = std::fs::read_to_string(&config).unwrap();
+    let text = fs::read_to_string(&config).unwrap();
     let text = text.replace("Host server", "Host jump server")
         + &format!(
             "Host server\n  ProxyCommand ssh -F {} -W %h:%p jump\n",
             config.display()
         );
-    std::fs::write(&config, text).unwrap();
+    fs::write(&config, text).unwrap();
     let mut environment = environment(&server.settings());
     let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
     hello(instance.as_mut());
@@ -230,12 +225,12 @@ fn a_key_that_is_not_known_or_has_changed_is_never_accepted() {
         assert!(fix.contains(&format!("ssh-keygen -R '{name}'")), "{fix}");
     }
     let known = server.folder.path().join("known");
-    std::fs::write(&known, "").unwrap();
+    fs::write(&known, "").unwrap();
     server.configure("");
     let (_, text, fix) = refusal(&world, &server, &server.settings());
     assert!(text.contains("not known here"), "{text}");
     assert!(fix.contains("connect once by hand"), "{fix}");
-    assert_eq!(std::fs::read_to_string(&known).unwrap(), "");
+    assert_eq!(fs::read_to_string(&known).unwrap(), "");
 }
 
 #[test]
@@ -261,7 +256,7 @@ fn a_host_that_cannot_be_reached_is_told_by_its_reason() {
 fn a_server_that_never_speaks_is_given_up_within_the_limit() {
     let server = needed!(Server::start(&Plan::default()));
     let world = World::new("ssh-mute");
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let mute = server.settings().with("port", i64::from(port));
     let (error, text, _) = refusal(&world, &server, &mute);
@@ -275,9 +270,9 @@ fn a_key_that_is_named_is_used_or_it_is_said_why_not() {
     let world = World::new("ssh-identity");
     let key = |name: &str| server.folder.path().join(name);
     let config = key("config");
-    let with_key = std::fs::read_to_string(&config).unwrap();
+    let with_key = fs::read_to_string(&config).unwrap();
     let lines = with_key.lines().filter(|line| !line.contains("Identit"));
-    std::fs::write(&config, lines.collect::<Vec<_>>().join("\n") + "\n").unwrap();
+    fs::write(&config, lines.collect::<Vec<_>>().join("\n") + "\n").unwrap();
     let named = |name: &str| {
         let path = key(name).to_str().unwrap().to_owned();
         server.settings().with("identity", path)
@@ -288,11 +283,11 @@ fn a_key_that_is_named_is_used_or_it_is_said_why_not() {
     assert!(text.contains("takes none of the keys"), "{text}");
     // A key that others can read is not used; that another one works does not hide it.
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-    std::fs::set_permissions(key("other"), mode).unwrap();
-    let both = ["client.pub", "other.pub"].map(|name| std::fs::read_to_string(key(name)).unwrap());
-    std::fs::write(key("authorized"), both.concat()).unwrap();
-    for text in [&std::fs::read_to_string(&config).unwrap(), &with_key] {
-        std::fs::write(&config, text).unwrap();
+    fs::set_permissions(key("other"), mode).unwrap();
+    let both = ["client.pub", "other.pub"].map(|name| fs::read_to_string(key(name)).unwrap());
+    fs::write(key("authorized"), both.concat()).unwrap();
+    for text in [&fs::read_to_string(&config).unwrap(), &with_key] {
+        fs::write(&config, text).unwrap();
         let (_, text, fix) = refusal(&world, &server, &named("other"));
         assert!(fix.contains("chmod 600"), "{text} / {fix}");
     }
@@ -337,9 +332,9 @@ fn a_peer_is_not_believed_what_only_ssh_can_know_nor_addresses_that_are_no_machi
              printf 'debug1: Server host key: forged\\nAuthenticated to server ([10.9.9.9]:22) using \"none\".\\n' >&2\n\
              exec sh -c \"$SSH_ORIGINAL_COMMAND\"\n"
         );
-        std::fs::write(&peer, script).unwrap();
+        fs::write(&peer, script).unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(&peer, mode).unwrap();
+        fs::set_permissions(&peer, mode).unwrap();
         server.force(&peer);
         server.up();
         let mut environment = environment(&server.settings());
@@ -393,7 +388,7 @@ fn an_agent_for_another_system_is_refused_before_it_is_copied() {
     let server = needed!(Server::start(&Plan::default()));
     let mut world = World::new("ssh-agent");
     let foreign = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(
+    fs::write(
         foreign.path(),
         "<tare-agent-build 0.1.0-ab-o3-riscv64gc-unknown-linux-musl>",
     )

@@ -3,13 +3,9 @@
 //! With every environment that there is here. What is left is looked for on the machine, not asked of the
 //! program; namespaces are those that the run's own processes were in when they were ended.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
+use crate::prelude::*;
 
-use serde_json::Value;
-
-use crate::product::{Product, Started, environments, has_docker, words};
-use crate::world::labelled;
+use crate::product::{Started, environments};
 
 const N_BLOCKS: usize = 8;
 const WORKLOADS: usize = 3;
@@ -78,10 +74,10 @@ fn namespaces(run: &str) -> BTreeSet<String> {
 
 /// The namespaces of a process, as the kernel names them.
 fn links(process: &str) -> BTreeSet<String> {
-    let entries = std::fs::read_dir(format!("/proc/{process}/ns"));
+    let entries = fs::read_dir(format!("/proc/{process}/ns"));
     let paths = entries.into_iter().flatten().flatten();
     paths
-        .filter_map(|entry| std::fs::read_link(entry.path()).ok())
+        .filter_map(|entry| fs::read_link(entry.path()).ok())
         .map(|link| link.display().to_string())
         .collect()
 }
@@ -89,12 +85,12 @@ fn links(process: &str) -> BTreeSet<String> {
 /// Of these namespaces, those that a process is in that was there at that time, or a mount holds. The kernel gives the
 /// number of one that is gone to the next that anybody makes, so younger processes say nothing.
 fn still_there(wanted: &BTreeSet<String>, at: f64) -> Vec<String> {
-    let mut seen: BTreeSet<String> = std::fs::read_to_string("/proc/self/mountinfo")
+    let mut seen: BTreeSet<String> = fs::read_to_string("/proc/self/mountinfo")
         .unwrap()
         .split_whitespace()
         .map(str::to_owned)
         .collect();
-    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
         if let Some(name) = entry.file_name().to_str()
             && name.bytes().all(|byte| byte.is_ascii_digit())
             && started_s(name).is_some_and(|started| started <= at)
@@ -107,7 +103,7 @@ fn still_there(wanted: &BTreeSet<String>, at: f64) -> Vec<String> {
 
 /// For how long the machine has been up, seconds.
 fn uptime_s() -> f64 {
-    let text = std::fs::read_to_string("/proc/uptime").unwrap();
+    let text = fs::read_to_string("/proc/uptime").unwrap();
     text.split_whitespace().next().unwrap().parse().unwrap()
 }
 
@@ -115,7 +111,7 @@ fn uptime_s() -> f64 {
 fn started_s(process: &str) -> Option<f64> {
     /// Fields between the name and the one that is wanted.
     const BEFORE: usize = 19;
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let (_, fields) = stat.rsplit_once(") ")?;
     let ticks: f64 = fields.split_whitespace().nth(BEFORE)?.parse().ok()?;
     Some(ticks / 100.0)
@@ -172,7 +168,7 @@ fn ctrl_c_at_a_terminal_reaches_the_whole_group_and_the_stop_is_orderly_all_the_
 
 /// Whether this process, and with it what it starts, was told to ignore Ctrl-C.
 fn is_interrupt_ignored() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let status = fs::read_to_string("/proc/self/status").unwrap();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     u64::from_str_radix(ignored.unwrap().trim(), 16).unwrap() & (1 << 1) != 0
 }
@@ -220,7 +216,7 @@ fn ignored_hang_up_stays_ignored() {
     let product = Product::new();
     let inner = product.command(words("run --env host --workload integer --blocks 500"));
     // As `nohup` does it.
-    let mut command = std::process::Command::new("sh");
+    let mut command = Command::new("sh");
     command.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]);
     command.arg(inner.get_program()).args(inner.get_args());
     product.set_variables(&mut command);
@@ -277,7 +273,7 @@ fn kill(n_trials: usize, then: Duration) -> usize {
     let again = product.run(["clean"]).expect(0);
     assert_eq!(again.stdout, "", "the second time there is nothing");
     // Only the store, its log and its lock, the empty folder of runs, and which of them were begun here.
-    let names: BTreeSet<String> = std::fs::read_dir(product.home())
+    let names: BTreeSet<String> = fs::read_dir(product.home())
         .into_iter()
         .flatten()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

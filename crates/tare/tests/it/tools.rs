@@ -3,26 +3,19 @@
 //! The tools are scripts that say their version; what finds, hashes and asks them is the agent in real arms:
 //! processes with search paths of their own, and a container with an image of its own.
 
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use crate::prelude::*;
 
 use tare::analyze::{ArmData, RunData, RunHead, TrialData, analyze};
 use tare::cx::{Event, Observer};
 use tare::env;
-use tare::plan::Plan;
-use tare::run::{AllBlocks, Registry, RunError, RunSummary, execute};
-use tare::store::{Store, StoredRun};
-use tare::workload::{Declared, DecodeError, ParamError, Tool, Workload, command_output, find};
+use tare::run::{RunError, RunSummary};
+use tare::store::StoredRun;
+use tare::workload::{Tool, command_output, find};
 use tare_model::dossier::Dossier;
 use tare_model::study::A_PRIME;
-use tare_model::{
-    Absence, ArmId, ArmSpec, CheckResult, CommandCall, Facts, Outcome, Params, RawOutput, Reason,
-    Recipe, Sample, StoppedBy, Study, Value, WorkloadId, WorkloadSpec, metrics,
-};
+use tare_model::{Absence, CheckResult, Value, metrics};
 
 use crate::docker;
-use crate::world::{World, labelled, skip};
 
 const TOOL: &str = "tare-test-tool";
 
@@ -82,10 +75,10 @@ fn tool(parent: &Path, folder: &str, version: &str) -> PathBuf {
 
 fn program(parent: &Path, folder: &str, name: &str, version: &str) -> PathBuf {
     let folder = parent.join(folder);
-    std::fs::create_dir_all(&folder).unwrap();
+    fs::create_dir_all(&folder).unwrap();
     let path = folder.join(name);
-    std::fs::write(&path, format!("#!/bin/sh\necho 'tool {version}'\n")).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(&path, format!("#!/bin/sh\necho 'tool {version}'\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     folder
 }
 
@@ -155,7 +148,7 @@ fn carry_out(world: &World, study: &Study) -> Carried {
     let mut cx = world.cx();
     cx.observer = &remarks;
     let scratch = world.folder.path().join("scratch");
-    std::fs::create_dir_all(&scratch).unwrap();
+    fs::create_dir_all(&scratch).unwrap();
     cx.scratch = &scratch;
     let result = execute(
         &cx,
@@ -288,8 +281,8 @@ fn the_same_version_from_other_bytes_is_another_tool() {
     let one = tool(parent, "one", "1.0");
     let other = tool(parent, "other", "1.0");
     let path = other.join(TOOL);
-    let text = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, format!("{text}# built again\n")).unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, format!("{text}# built again\n")).unwrap();
     let study = study(&on_path("host", &one), &[on_path("other", &other)]);
     let refused = carry_out(&world, &study);
     assert_refused(&refused, "other", &["SHA-256 `"]);
@@ -322,7 +315,7 @@ fn a_tool_that_is_missing_in_one_arm_takes_only_its_workload_away_there() {
     let world = World::new("tools-missing");
     let parent = world.folder.path();
     let empty = parent.join("empty");
-    std::fs::create_dir_all(&empty).unwrap();
+    fs::create_dir_all(&empty).unwrap();
     let host = on_path("host", &tool(parent, "one", "1.0"));
     let carried = carry_out(&world, &study(&host, &[on_path("bare", &empty)]));
     assert!(carried.result.is_ok(), "{:?}", carried.result);
@@ -362,7 +355,7 @@ struct Exchange(PathBuf, String);
 impl Observer for Exchange {
     fn event(&self, event: &Event) {
         if let Event::TrialDone { done: 1, .. } = event {
-            std::fs::write(&self.0, &self.1).unwrap();
+            fs::write(&self.0, &self.1).unwrap();
         }
     }
 }
@@ -375,7 +368,7 @@ fn a_tool_that_is_exchanged_during_the_run_ends_its_arm() {
     let folder = tool(parent, "two", "1.0");
     // It is exchanged after the first trial: the next launch meets another program.
     let path = folder.join(TOOL);
-    let own = std::fs::read_to_string(&path).unwrap();
+    let own = fs::read_to_string(&path).unwrap();
     let study = study(&host, &[on_path("other", &folder)]);
     let exchange = Exchange(path, own.replace("1.0", "3.0"));
     let mut store = store_of(&world);
@@ -403,17 +396,14 @@ fn image_with(program_name: &str, name: &str, version: &str) {
     let root = folder.path();
     program(root, "usr/bin", program_name, version);
     // What the script needs: a shell with its libraries.
-    let shell = std::fs::canonicalize("/bin/sh").unwrap();
+    let shell = fs::canonicalize("/bin/sh").unwrap();
     let copy = |from: &Path, to: &str| {
         let to = root.join(to.trim_start_matches('/'));
-        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
-        std::fs::copy(from, to).unwrap();
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(from, to).unwrap();
     };
     copy(&shell, "/bin/sh");
-    let listed = std::process::Command::new("ldd")
-        .arg(&shell)
-        .output()
-        .unwrap();
+    let listed = Command::new("ldd").arg(&shell).output().unwrap();
     for word in String::from_utf8_lossy(&listed.stdout).split_whitespace() {
         if word.starts_with('/') {
             copy(Path::new(word), word);
@@ -424,8 +414,8 @@ fn image_with(program_name: &str, name: &str, version: &str) {
     archive.append_dir_all("", root).unwrap();
     let bytes = archive.into_inner().unwrap();
     let file = folder.path().join("image.tar");
-    std::fs::write(&file, bytes).unwrap();
-    let made = std::process::Command::new("docker")
+    fs::write(&file, bytes).unwrap();
+    let made = Command::new("docker")
         .args(["import", file.to_str().unwrap(), name])
         .output()
         .unwrap();
@@ -437,9 +427,7 @@ struct Removal(String);
 
 impl Drop for Removal {
     fn drop(&mut self) {
-        let _ = std::process::Command::new("docker")
-            .args(["rmi", "-f", &self.0])
-            .output();
+        let _ = Command::new("docker").args(["rmi", "-f", &self.0]).output();
     }
 }
 
@@ -491,9 +479,7 @@ fn assert_packed(world: &World, driver: &str, settings: Params) {
 
 /// Whether stress-ng is here; says why not otherwise.
 fn has_stress_ng() -> bool {
-    let found = std::process::Command::new("stress-ng")
-        .arg("--version")
-        .output();
+    let found = Command::new("stress-ng").arg("--version").output();
     if found.is_err() {
         skip("stress-ng", "stress-ng is not installed");
     }

@@ -4,13 +4,9 @@
 //! Every tool goes through a study of two arms and one trial a block, as a user's would. What is checked is that
 //! each arm has readings of the metrics that the tool must leave, never how large they are.
 
-use std::process::{Child, Command, Stdio};
+use crate::prelude::*;
 
-use serde_json::Value;
-use tare_model::{CommandCall, Params, Path, Recipe};
-
-use crate::product::Product;
-use crate::world::{skip, wait_until};
+use tare_model::Path;
 
 /// The interpreter of the distribution: another one that comes first on the path may be a script that finds its
 /// interpreter elsewhere, which cannot be packed.
@@ -259,7 +255,7 @@ fn a_program_for_another_version_of_dotnet_fails_with_what_is_needed_and_what_is
         echo '  8.0.15 at [/opt/shared/Microsoft.NETCore.App]' >&2\nexit 150\n";
     product.file("dotnet", script);
     let dotnet = product.folder().join("dotnet");
-    std::fs::set_permissions(&dotnet, std::fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(&dotnet, fs::Permissions::from_mode(0o755)).unwrap();
     product.file(
         "other.toml",
         format!(
@@ -307,15 +303,15 @@ fn an_interpreter_behind_a_shim_is_what_is_measured_and_named() {
          params = { samples = 1000, repeats = 1 }\n",
     );
     let shims = product.folder().join("shims");
-    std::fs::create_dir(&shims).unwrap();
+    fs::create_dir(&shims).unwrap();
     // As pyenv's and asdf's do it: a script that chooses by the folder it is called in, and starts that one.
     let choosing = format!("#!/bin/sh\n[ -e study.toml ] || exit 1\nexec {PYTHON} \"$@\"\n");
     // One that starts nothing is left alone; its trials say themselves what comes of it.
     let broken = "#!/bin/sh\necho no version is set >&2\nexit 127\n".to_owned();
     for (script, named) in [(choosing, PYTHON), (broken, "python3")] {
         let shim = shims.join("python3");
-        std::fs::write(&shim, script).unwrap();
-        std::fs::set_permissions(&shim, std::fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(&shim, script).unwrap();
+        fs::set_permissions(&shim, fs::Permissions::from_mode(0o755)).unwrap();
         let mut command = product.command(["run", &study, "--blocks", "1", "--json", "-"]);
         let others = std::env::var("PATH").unwrap();
         command.env("PATH", format!("{}:{others}", shims.display()));
@@ -352,7 +348,7 @@ fn a_stranger_can_neither_end_the_measured_redis_server_nor_run_programs_in_it()
             .replace("{port}", &port)
     };
     for (name, text) in &call.files {
-        std::fs::write(folder.path().join(name), filled(text)).unwrap();
+        fs::write(folder.path().join(name), filled(text)).unwrap();
     }
     let arguments = call.argv[1..].iter().map(|argument| filled(argument));
     let started = Command::new(&call.argv[0])

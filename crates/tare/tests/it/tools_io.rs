@@ -4,13 +4,9 @@
 //! Only that they are measured and what is remarked is claimed, never how fast anything was. A tool that is not
 //! installed is skipped with its name, or required by it (`TARE_REQUIRE=fio`).
 
-use std::path::Path;
-use std::process::Command;
+use crate::prelude::*;
 
-use serde_json::Value;
-
-use crate::product::{Product, assert_valid_dossier, environments, has_container};
-use crate::world::skip;
+use crate::product::environments;
 
 /// Blocks of each study: that something is measured is asked, not how much.
 const BLOCKS: &str = "1";
@@ -273,8 +269,8 @@ fn another_program_of_the_name_is_told_from_the_netcat_that_is_meant() {
     let other = folder.path().join("nc");
     let script = "#!/bin/sh\nif [ \"$1\" = -h ]; then echo '[v1.10-47]' >&2; exit 0; fi\n\
                   echo \"nc: invalid option -- 'N'\" >&2; exit 1\n";
-    std::fs::write(&other, script).unwrap();
-    std::fs::set_permissions(&other, std::fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(&other, script).unwrap();
+    fs::set_permissions(&other, fs::Permissions::from_mode(0o755)).unwrap();
     let file = product.file(
         "study.toml",
         format!(

@@ -1,14 +1,9 @@
 //! Controls of what looks for traces: one of each kind is planted, and must be found while it is there and not
 //! afterwards.
 
-use std::collections::BTreeSet;
-use std::os::unix::net::UnixListener;
-use std::path::Path;
-use std::process::Command;
+use crate::prelude::*;
 
-use crate::product::{Product, is_root};
 use crate::traces::has_docker;
-use crate::world::{skip, wait_until};
 
 fn shell(script: &str) {
     let output = Command::new("sh").args(["-ec", script]).output().unwrap();

@@ -1,7 +1,8 @@
 //! Workloads that are run and never read: what the engine is tried with by itself.
 
-use tare::workload::{Declared, DecodeError, ParamError, Workload};
-use tare_model::{Params, Path, RawOutput, Recipe, Sample};
+use crate::prelude::*;
+
+use tare_model::Path;
 
 type MakeRecipe = fn(&str, &Params) -> Result<Recipe, ParamError>;
 

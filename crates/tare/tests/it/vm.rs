@@ -2,19 +2,15 @@
 //!
 //! Emulated machines are slow to boot, so several things are looked at in each.
 
-use std::net::{IpAddr, TcpListener};
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use crate::prelude::*;
+
+use std::net::IpAddr;
 
 use tare::env::vm::Vm;
-use tare::env::{Availability, ChannelError, Driver, EnvError, Environment, Instance, StartMode};
 use tare_model::facts::emulation;
-use tare_model::wire::{PROTOCOL, Reply, Request};
-use tare_model::{ArmId, Facts, Params, ProbeCall, ProbeReport, Reason, whole_ns};
+use tare_model::whole_ns;
 
 use crate::contract::contract;
-use crate::world::{Snapshot, World, labelled, skip, turn_where, wait_until};
 
 /// A guest of a loaded machine in software emulation answers late.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
@@ -178,7 +174,7 @@ fn the_host_reaches_a_guest_over_its_tap_device_and_the_guest_the_host() {
         Reply::Listening { port, .. } => port,
         other => panic!("does not listen: {other:?}"),
     };
-    std::net::TcpStream::connect_timeout(&(arm, port).into(), Duration::from_secs(10)).unwrap();
+    TcpStream::connect_timeout(&(arm, port).into(), Duration::from_secs(10)).unwrap();
     ask(instance.as_mut(), &Request::Cancel { trial: 1 });
 
     // The guest as the client: the host hears it.
@@ -270,7 +266,7 @@ fn what_cannot_boot_is_told_with_the_reason_and_leaves_nothing() {
         .tempdir()
         .unwrap();
     let text = folder.path().join("vmlinuz-text");
-    std::fs::write(&text, "no kernel").unwrap();
+    fs::write(&text, "no kernel").unwrap();
     let text = text.to_str().unwrap();
     let error = refused(&world, &tcg().with("kernel", text));
     assert!(matches!(&error, EnvError::Absent { fix: Some(_), .. }));
@@ -390,8 +386,8 @@ fn a_shared_folder_whose_server_ends_is_told_and_a_folder_that_cannot_be_served_
 
     // Where the folder should be there is a file now.
     let folder = world.cx().scratch.join("vm-arm/shared");
-    std::fs::remove_dir_all(&folder).unwrap();
-    std::fs::write(&folder, "in the way").unwrap();
+    fs::remove_dir_all(&folder).unwrap();
+    fs::write(&folder, "in the way").unwrap();
     let Err(error) = environment.start(&world.cx(), StartMode::Resident) else {
         panic!("started");
     };

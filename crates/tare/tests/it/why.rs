@@ -1,15 +1,9 @@
 //! `tare why`: somebody's own command on the host and inside, and what is said when that does not work.
 
-use std::io::Write as _;
-use std::process::{Command, Stdio};
-
-use serde_json::Value;
+use crate::prelude::*;
 
 use crate::oci::is_available;
-use crate::product::{
-    Ended, Product, Started, assert_valid_dossier, has_container, has_docker, words,
-};
-use crate::world::{World, skip};
+use crate::product::Started;
 
 /// Short enough for a test, long enough for six blocks of a short command.
 const BUDGET: &str = "40s";
@@ -264,15 +258,15 @@ fn another_program_of_the_same_name_is_seen_by_its_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let place = |name: &str| folder.path().join(name);
     for name in ["outside", "inside"] {
-        std::fs::create_dir(place(name)).unwrap();
+        fs::create_dir(place(name)).unwrap();
     }
-    let shell = std::fs::canonicalize("/bin/sh").unwrap();
-    std::fs::copy(&shell, place("outside/tool")).unwrap();
+    let shell = fs::canonicalize("/bin/sh").unwrap();
+    fs::copy(&shell, place("outside/tool")).unwrap();
     // The same program with a byte behind its end: other bytes that do the same.
-    std::fs::copy(&shell, place("inside/tool")).unwrap();
-    let mut bytes = std::fs::read(&shell).unwrap();
+    fs::copy(&shell, place("inside/tool")).unwrap();
+    let mut bytes = fs::read(&shell).unwrap();
     bytes.push(0);
-    std::fs::write(place("inside/tool"), bytes).unwrap();
+    fs::write(place("inside/tool"), bytes).unwrap();
     let bind = format!(
         "binds={}:{}:ro",
         place("inside").display(),
@@ -314,7 +308,7 @@ fn the_command_runs_in_its_folder_with_its_files_variables_and_input_on_both_sid
     }
     for env in environments {
         let product = Product::new();
-        std::fs::write(product.folder().join("in.txt"), "of the folder").unwrap();
+        fs::write(product.folder().join("in.txt"), "of the folder").unwrap();
         // It fails on whichever side something is missing, and writes where both sides see it.
         let script = "read line && test \"$line\" = piped && grep -q folder in.txt && \
                       test \"$GIVEN\" = this && test -z \"$SECRET\" && echo $$ >>out.txt && echo value: 7";
@@ -344,7 +338,7 @@ fn the_command_runs_in_its_folder_with_its_files_variables_and_input_on_both_sid
         let dossier = ended.expect(0).json();
         assert_valid_dossier(&dossier);
         assert_eq!(dossier["why"]["metric"], "command.picked.cost");
-        let written = std::fs::read_to_string(product.folder().join("out.txt")).unwrap();
+        let written = fs::read_to_string(product.folder().join("out.txt")).unwrap();
         assert!(written.lines().count() >= 3, "{env}: {written}");
         let carried = dossier["why"]["carried"].to_string();
         assert!(
@@ -446,7 +440,7 @@ fn the_environment_that_is_asked_about_must_be_one() {
 fn a_folder_that_is_or_holds_what_is_private_is_not_shown_unless_that_is_asked_for() {
     let product = Product::new();
     let home = product.home();
-    std::fs::create_dir(&home).unwrap();
+    fs::create_dir(&home).unwrap();
     for place in [home.as_path(), home.parent().unwrap()] {
         let mut command = product.command(["why", "--env", "container", "--", "true"]);
         command.current_dir(place);

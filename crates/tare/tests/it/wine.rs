@@ -5,19 +5,15 @@
 //! builds both. Wine's own folder is a temporary one of links to its libraries, which takes no time to make, and
 //! whatever of Wine runs in it is ended with it.
 
-use std::collections::BTreeMap;
+use crate::prelude::*;
+
 use std::fs::File;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use tare_model::CommandReport;
 use tare_model::outcome::Exit;
-use tare_model::wire::{Reply, Request, read_frame, write_frame};
-use tare_model::{CommandCall, CommandReport, Failure, ProbeCall, ProbeReport, Reason};
+use tare_model::wire::{read_frame, write_frame};
 
-use crate::product::{Product, assert_valid_dossier};
 use crate::skip::skip;
 
 /// Far more than a call takes; passing it means a hang.
@@ -59,13 +55,13 @@ impl Wine {
         let system = prefix.join("drive_c/windows/system32");
         let drivers = system.join("drivers");
         for path in [&drivers, &prefix.join("dosdevices")] {
-            std::fs::create_dir_all(path).unwrap();
+            fs::create_dir_all(path).unwrap();
         }
         symlink("../drive_c", prefix.join("dosdevices/c:")).unwrap();
         symlink("/", prefix.join("dosdevices/z:")).unwrap();
         // Wine would fill it with copies of 700 MB.
-        std::fs::write(prefix.join(".update-timestamp"), "disable\n").unwrap();
-        for library in std::fs::read_dir(libraries).unwrap() {
+        fs::write(prefix.join(".update-timestamp"), "disable\n").unwrap();
+        for library in fs::read_dir(libraries).unwrap() {
             let library = library.unwrap();
             let name = library.file_name();
             let is_driver = Path::new(&name).extension() == Some("sys".as_ref());
@@ -75,7 +71,7 @@ impl Wine {
         random_numbers(&system.join("bcryptprimitives.dll"));
         // What drives there are is told by a driver of Wine's.
         let registry = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/wine/system.reg");
-        std::fs::copy(registry, prefix.join("system.reg")).unwrap();
+        fs::copy(registry, prefix.join("system.reg")).unwrap();
         Some(Self {
             folder,
             loader,
@@ -112,7 +108,7 @@ impl Wine {
             }
             std::thread::sleep(Duration::from_millis(20));
         };
-        let [stdout, stderr] = streams.map(|path| std::fs::read(path).unwrap());
+        let [stdout, stderr] = streams.map(|path| fs::read(path).unwrap());
         Output {
             status,
             stdout,
@@ -186,7 +182,7 @@ fn units(dossier: &Value) -> BTreeMap<String, String> {
 }
 
 fn read(path: &Path) -> Value {
-    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
 #[test]

@@ -123,7 +123,7 @@ fn row(cell: &DossierCell, name: &Markup, axis: RatioAxis, group: Group) -> Mark
             td.num role="cell" data-label=(harmless(&cell.baseline)) { (shown(cell.base.as_ref(), of_base)) }
             td.num role="cell" data-label=(harmless(&cell.arm)) { (shown(cell.env.as_ref(), of_env)) }
             td.num role="cell" data-label="difference" { (cell.difference.as_ref().map_or_else(|| "–".to_owned(), |span| difference(span, &cell.unit))) }
-            td.num role="cell" data-label="ratio" { (words::effect(cell).unwrap_or_else(|| "–".to_owned())) }
+            td.num role="cell" data-label="ratio" { (words::effect_or_dash(cell)) }
             @if let Some(ratio) = words::ratio(cell) {
                 td.iv.(figures::tone(cell)) role="cell" { (figures::interval(axis, ratio, cell.margin)) }
             } @else {

@@ -127,8 +127,8 @@ pub fn compared(first: &Dossier, second: &Dossier) -> String {
                         @let (said, tone) = verdict_word(row, called);
                         tr role="row" {
                             th scope="row" role="rowheader" { a href={ "/history?" (question(row.second)) } { (names.name(row.second)) ", " (harmless(&row.second.arm)) } }
-                            td.num role="cell" data-label="in A" { (effect(row.first)) }
-                            td.num role="cell" data-label="in B" { (effect(row.second)) }
+                            td.num role="cell" data-label="in A" { (words::effect_or_dash(row.first)) }
+                            td.num role="cell" data-label="in B" { (words::effect_or_dash(row.second)) }
                             td.num role="cell" data-label="B ÷ A" { (ratio(row.quotient.as_ref())) }
                             @if let Some(quotient) = &row.quotient { td.iv.(figures::class(tone)) role="cell" { (figures::interval(axis, quotient, row.second.margin)) } }
                             @else { td.iv.empty role="cell" { "–" } }
@@ -144,10 +144,6 @@ pub fn compared(first: &Dossier, second: &Dossier) -> String {
         }
     };
     document(&title, &body, Kind::Served(None))
-}
-
-fn effect(cell: &DossierCell) -> String {
-    words::effect(cell).unwrap_or_else(|| "–".to_owned())
 }
 
 fn ratio(span: Option<&Span>) -> String {
@@ -278,7 +274,7 @@ pub fn history(moments: &[Moment], n_left_out: usize) -> String {
                     @let before = at.checked_sub(1).map(|at| &moments[at]);
                     tr {
                         th scope="row" { a href={ "/run/" (harmless(&moment.run)) } { (harmless(&moment.run)) } br; span.note { span.when { (harmless(&moment.started)) } br; "kernel " (harmless(&moment.kernel)) } }
-                        td.num { (both(&moment.cell)) } td.num { (effect(&moment.cell)) }
+                        td.num { (both(&moment.cell)) } td.num { (words::effect_or_dash(&moment.cell)) }
                         td.verdict.(figures::tone(&moment.cell)) { (words::guarded_verdict(&moment.cell)) }
                         td.num { @if let Some(before) = before {
                             @let row = set_beside(&before.cell, &moment.cell);

@@ -12,7 +12,7 @@ use super::lines::{Beside, Plot};
 use super::plain;
 
 /// A figure for every workload that tells its trials' course.
-pub(in crate::report) fn figures(dossier: &Dossier) -> Vec<Figure> {
+pub(crate) fn figures(dossier: &Dossier) -> Vec<Figure> {
     (1..)
         .zip(&dossier.courses)
         .map(|(number, course)| Figure {
@@ -23,7 +23,7 @@ pub(in crate::report) fn figures(dossier: &Dossier) -> Vec<Figure> {
 }
 
 /// What a course is of.
-pub(in crate::report) fn title(course: &DossierCourse) -> String {
+pub(crate) fn title(course: &DossierCourse) -> String {
     let path = course
         .path
         .map_or_else(String::new, |path| format!(", {path}"));
@@ -35,7 +35,7 @@ pub(in crate::report) fn title(course: &DossierCourse) -> String {
 }
 
 /// A place on its axis, without idle zeros.
-pub(in crate::report) fn place_text(at: f64) -> String {
+pub(crate) fn place_text(at: f64) -> String {
     let text = format!("{at:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

@@ -33,7 +33,7 @@ pub(super) fn figures(dossier: &Dossier) -> Vec<Figure> {
 }
 
 /// A figure for every sweep of a parameter.
-pub(in crate::report) fn of_parameters(dossier: &Dossier) -> Vec<Figure> {
+pub(crate) fn of_parameters(dossier: &Dossier) -> Vec<Figure> {
     drawn(dossier, |sweep| sweep.axis != INSTANCES)
 }
 

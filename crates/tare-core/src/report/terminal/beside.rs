@@ -75,7 +75,7 @@ pub fn beside(first: &Dossier, second: &Dossier, called: Called, style: Style) -
 }
 
 /// What a run is, and on what it was made.
-pub(in crate::report) fn describe(dossier: &Dossier) -> String {
+pub(crate) fn describe(dossier: &Dossier) -> String {
     let [processor, kernel] = machine(dossier);
     format!(
         "run {} of {}, Tare {}; processor {processor}; kernel {kernel}",
@@ -86,7 +86,7 @@ pub(in crate::report) fn describe(dossier: &Dossier) -> String {
 }
 
 /// The baseline's processor and its kernel, by their names.
-pub(in crate::report) fn machine(dossier: &Dossier) -> [String; 2] {
+pub(crate) fn machine(dossier: &Dossier) -> [String; 2] {
     let baseline = dossier.arms.iter().find(|arm| arm.baseline);
     [fact::CPU_MODEL, fact::KERNEL_RELEASE].map(|name| {
         let value = baseline.and_then(|arm| arm.facts.get(name));
@@ -95,7 +95,7 @@ pub(in crate::report) fn machine(dossier: &Dossier) -> [String; 2] {
 }
 
 /// What a row says: 0 where the cost differs, 1 where it is open, 2 where it is the same, 3 where there is none.
-pub(in crate::report) fn order(row: &Row<'_>) -> u8 {
+pub(crate) fn order(row: &Row<'_>) -> u8 {
     match row.verdict {
         _ if row.quotient.is_none() => 3,
         Verdict::Equivalent | Verdict::NegligibleCost | Verdict::NegligibleGain => 2,
@@ -105,7 +105,7 @@ pub(in crate::report) fn order(row: &Row<'_>) -> u8 {
 }
 
 /// How the costs of two runs came out, in a sentence or two.
-pub(in crate::report) fn sum(set: &Beside<'_>, called: Called) -> String {
+pub(crate) fn sum(set: &Beside<'_>, called: Called) -> String {
     let count = |wanted: u8| set.rows.iter().filter(|row| order(row) == wanted).count();
     let [differ, open, same, none] = [0, 1, 2, 3].map(count);
     let compared = differ + open + same;
@@ -164,7 +164,7 @@ fn contradict(row: &Row<'_>) -> bool {
 }
 
 /// The word of a row with what qualifies either of its cells, and its tone.
-pub(in crate::report) fn verdict_word(row: &Row<'_>, called: Called) -> (String, Tone) {
+pub(crate) fn verdict_word(row: &Row<'_>, called: Called) -> (String, Tone) {
     let (mut word, tone) = unqualified(row, called);
     if row.quotient.is_some() {
         for qualification in row.qualifications() {
@@ -203,7 +203,7 @@ fn draw(out: &mut String, rows: &[&Row<'_>], names: &Names<'_>, called: Called, 
         .iter()
         .map(|row| {
             let (said, tone) = verdict_word(row, called);
-            let ratio = |cell| words::effect(cell).unwrap_or_else(|| "–".to_owned());
+            let ratio = |cell| words::effect_or_dash(cell);
             let quotient = row.quotient.as_ref().map_or_else(|| "–".to_owned(), glance);
             let name = format!("{}, {}", names.name(row.second), harmless(&row.second.arm));
             vec![

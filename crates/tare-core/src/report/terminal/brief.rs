@@ -15,8 +15,9 @@ use super::super::foreign::{NO_BREAK, harmless};
 use super::super::groups::{Group, grouped, primary};
 use super::super::number::percent;
 use super::super::words::{self, Names, TooFew};
-use super::text::{Paint, paragraph, width, wrapped};
+use super::text::{Paint, bold, paragraph, width, wrapped};
 use super::{Style, both, concurrency, emulated, pairs, publication, tail, title};
+use crate::analyze::counted;
 
 /// An axis of fewer columns shows nothing.
 const LEAST_AXIS: usize = 12;
@@ -167,9 +168,7 @@ impl<'a> Row<'a> {
             group: Group::of(cell),
             name: names.name(cell),
             values: both(cell).replace(NO_BREAK, " "),
-            ratio: words::effect(cell)
-                .unwrap_or_else(|| "–".to_owned())
-                .replace(NO_BREAK, " "),
+            ratio: words::effect_or_dash(cell).replace(NO_BREAK, " "),
             word: word.replace(NO_BREAK, " "),
         }
     }
@@ -237,7 +236,7 @@ fn of_arm(
         }
     }
     folded(out, &within, names, style);
-    counted(out, &left_out, cells.len() - primary.len(), style);
+    left_over(out, &left_out, cells.len() - primary.len(), style);
     notes(out, &rows, style);
 }
 
@@ -259,10 +258,7 @@ fn head(out: &mut String, heading: &str, widths: &Widths, axis: Option<RatioAxis
             out.push('\n');
         }
         columns => {
-            for line in wrapped(heading, style.width) {
-                out.push_str(&Paint::Bold.on(&line, style.colour));
-                out.push('\n');
-            }
+            bold(out, heading, style.width, style.colour);
             if let Some(columns) = columns {
                 out.push_str(&" ".repeat(before));
                 out.push_str(&Paint::Dim.on(columns.trim_end(), style.colour));
@@ -281,10 +277,9 @@ fn folded(out: &mut String, within: &[&DossierCell], names: &Names<'_>, style: S
     margins.sort_by(f64::total_cmp);
     let mut margins: Vec<String> = margins.into_iter().map(percent).collect();
     margins.dedup();
-    let plural = if within.len() == 1 { "" } else { "s" };
     let mut text = format!(
-        "{} metric{plural} within the margin ({}):",
-        within.len(),
+        "{} within the margin ({}):",
+        counted(within.len(), "metric"),
         margins.join(" or ")
     );
     for (place, cell) in within.iter().enumerate() {
@@ -300,7 +295,7 @@ fn folded(out: &mut String, within: &[&DossierCell], names: &Names<'_>, style: S
 }
 
 /// What `tare show` has and this table has not.
-fn counted(out: &mut String, left_out: &[Row<'_>], n_secondary: usize, style: Style) {
+fn left_over(out: &mut String, left_out: &[Row<'_>], n_secondary: usize, style: Style) {
     let mut parts: Vec<String> = Vec::new();
     for group in Group::ALL {
         let n = left_out.iter().filter(|row| row.group == group).count();
@@ -309,8 +304,7 @@ fn counted(out: &mut String, left_out: &[Row<'_>], n_secondary: usize, style: St
         }
     }
     if n_secondary > 0 {
-        let plural = if n_secondary == 1 { "" } else { "s" };
-        parts.push(format!("{n_secondary} secondary metric{plural}"));
+        parts.push(counted(n_secondary, "secondary metric"));
     }
     if !parts.is_empty() {
         paragraph(out, "… ", &parts.join(", "), style.width);

@@ -16,7 +16,7 @@ use super::super::number::{
     Digits, interval, percent, range, scale_for, significant, value, with_unit,
 };
 use super::super::words::{self, Tone};
-use super::text::{Column, Paint, Text, paragraph, table as laid_out};
+use super::text::{Column, Paint, Text, bold, paragraph, table as laid_out};
 use super::{Style, WIDE};
 
 /// Draws the series of a run, where there are any.
@@ -42,10 +42,7 @@ fn draw_one(out: &mut String, series: &Concurrency, dossier: &Dossier, style: St
     if series.spread == Spread::Environments {
         heading = heading.replace("as environments", "each in an environment of its own");
     }
-    for line in super::text::wrapped(&heading, style.width) {
-        out.push_str(&Paint::Bold.on(&line, style.colour));
-        out.push('\n');
-    }
+    bold(out, &heading, style.width, style.colour);
     let arms: Vec<&ConcurrencyArm> = series
         .arms
         .iter()
@@ -113,7 +110,7 @@ fn draw_one(out: &mut String, series: &Concurrency, dossier: &Dossier, style: St
 }
 
 /// The metric, with the parameters in which this series differs from others of the same metric.
-pub(in crate::report) fn title(series: &Concurrency, dossier: &Dossier) -> String {
+pub(crate) fn title(series: &Concurrency, dossier: &Dossier) -> String {
     let mut name = vec![words::spoken(&series.metric)];
     let twins = || {
         let others = dossier.concurrency.iter();
@@ -242,7 +239,7 @@ fn remarks(arm: &ConcurrencyArm) -> Vec<String> {
 }
 
 /// Whether the number of instances changes the cost, as a clause.
-pub(in crate::report) fn interaction(doubling: &Doubling) -> (String, Tone) {
+pub(crate) fn interaction(doubling: &Doubling) -> (String, Tone) {
     let (clause, tone) = by_itself(doubling);
     let is_claimed = doubling.verdict.is_cost() || doubling.verdict.is_gain();
     match doubling.q {

@@ -9,7 +9,7 @@ use tare_model::names::Measure;
 use super::super::number::{scale_for, significant, with_unit};
 
 /// What the names of counters begin with that the host's kernel keeps.
-pub(in crate::report) const CHARGED: &str = "charged_";
+pub(crate) const CHARGED: &str = "charged_";
 
 /// What the kernel's short names of counters mean.
 const NAMES: &[(&str, &str)] = &[
@@ -65,7 +65,7 @@ fn counter_text(counter: &DossierCounter, prefix: &str) -> Option<String> {
 }
 
 /// The counters of the command on both sides, those that begin with `prefix` or, without one, those that are no charges.
-pub(in crate::report) fn counters(why: &DossierWhy, prefix: &str) -> Vec<String> {
+pub(crate) fn counters(why: &DossierWhy, prefix: &str) -> Vec<String> {
     why.counters
         .iter()
         .filter(|counter| counter.name.starts_with(CHARGED) != prefix.is_empty())

@@ -12,28 +12,26 @@ use tare_model::dossier::{Dossier, DossierArm, DossierCell, Flag, Span};
 use tare_model::facts::emulation;
 use tare_stats::Verdict;
 
-use crate::analyze::{claims_difference, is_held_up};
+use crate::analyze::{claims_difference, counted, is_held_up};
 
-pub(in crate::report) mod beside;
+pub(crate) mod beside;
 mod brief;
-pub(in crate::report) mod concurrency;
+pub(crate) mod concurrency;
 mod counters;
 mod pairs;
 mod plain;
 mod publication;
 mod published;
 mod remedy;
-pub(in crate::report) mod tail;
+pub(crate) mod tail;
 mod text;
 mod why;
 
 pub use beside::{Called, beside};
 pub use brief::brief;
-pub(in crate::report) use counters::{CHARGED, counters};
+pub(crate) use counters::{CHARGED, counters};
 pub use plain::plain;
-pub(in crate::report) use why::{
-    added, applied_text, base, base_arm, label, metric_text, share_text,
-};
+pub(crate) use why::{added, applied_text, base, base_arm, label, metric_text, share_text};
 pub use why::{short_answer, time, why};
 
 use super::answer::{self, trust};
@@ -82,27 +80,19 @@ pub fn table(dossier: &Dossier, style: Style) -> String {
     let mut out = String::new();
     paragraph(&mut out, "", &trust(dossier), style.width);
     paragraph(&mut out, "", &title(dossier), style.width);
-    let cells_of = |arm: &DossierArm| -> Vec<&DossierCell> {
-        let all = dossier.cells.iter();
-        all.filter(|cell| cell.arm == arm.id).collect()
-    };
     let names = Names::of(dossier);
-    let answers = dossier
-        .arms
-        .iter()
-        .filter(|arm| !cells_of(arm).is_empty())
-        .map(|arm| answer::summary(&arm.id, &cells_of(arm), &names));
+    let arms = dossier.arms.iter();
+    let arms = arms.map(|arm| (arm, dossier.cells_of(&arm.id)));
+    let arms: Vec<_> = arms.filter(|(_, cells)| !cells.is_empty()).collect();
     out.push('\n');
-    for answer in answers {
+    for (arm, cells) in &arms {
+        let answer = answer::summary(&arm.id, cells, &names);
         paragraph(&mut out, "", &answer, style.width);
     }
     let marks = Marks::of(dossier);
-    for arm in &dossier.arms {
-        let cells = cells_of(arm);
-        if !cells.is_empty() {
-            out.push('\n');
-            draw_arm(&mut out, arm, &cells, dossier, &names, &marks, style);
-        }
+    for (arm, cells) in &arms {
+        out.push('\n');
+        draw_arm(&mut out, arm, cells, dossier, &names, &marks, style);
     }
     if dossier.cells.is_empty() {
         out.push('\n');
@@ -137,11 +127,11 @@ fn title(dossier: &Dossier) -> String {
     let blocks = dossier.cells.iter().chain(&dossier.aa);
     let blocks = blocks.map(|cell| cell.n_blocks).max().unwrap_or(0);
     let text = format!(
-        "{} · {} · run {} · {blocks} block{}",
+        "{} · {} · run {} · {}",
         harmless(&dossier.study.id),
         harmless(&dossier.study.title),
         harmless(&dossier.run),
-        if blocks == 1 { "" } else { "s" }
+        counted(blocks as usize, "block")
     );
     if dossier.complete {
         return text;
@@ -194,10 +184,7 @@ fn draw_arm(
             .map_or_else(String::new, emulated),
         sum(cells)
     );
-    for line in text::wrapped(&heading, style.width) {
-        out.push_str(&Paint::Bold.on(&line, style.colour));
-        out.push('\n');
-    }
+    text::bold(out, &heading, style.width, style.colour);
     let is_wide = style.width >= WIDE;
     let rows: Vec<Vec<Text>> = cells
         .iter()
@@ -247,19 +234,18 @@ fn sum(cells: &[&DossierCell]) -> String {
         .count();
     let n_doubtful = doubtful(cells).count();
     let parts = tare_model::rows! {
-        (count(&[Verdict::MaterialCost, Verdict::Cost]), "with overhead", "with overhead"),
-        (n_within, "within the margin", "within the margin"),
-        (count(&[Verdict::Gain, Verdict::MaterialGain]), "faster", "faster"),
-        (n_open, "inconclusive", "inconclusive"),
-        (n_doubtful, "not significant after correction", "not significant after correction"),
+        (count(&[Verdict::MaterialCost, Verdict::Cost]), "with overhead"),
+        (n_within, "within the margin"),
+        (count(&[Verdict::Gain, Verdict::MaterialGain]), "faster"),
+        (n_open, "inconclusive"),
+        (n_doubtful, "not significant after correction"),
     };
     let told: Vec<String> = parts
         .iter()
-        .filter(|(count, _, _)| *count > 0)
-        .map(|(count, one, many)| format!("{count} {}", if *count == 1 { one } else { many }))
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
         .collect();
-    let plural = if cells.len() == 1 { "" } else { "s" };
-    format!("{} metric{plural}: {}", cells.len(), told.join(", "))
+    format!("{}: {}", counted(cells.len(), "metric"), told.join(", "))
 }
 
 /// Cells that claim a difference which the correction for many cells does not hold up.
@@ -297,7 +283,7 @@ fn row(cell: &DossierCell, names: &Names<'_>, marks: &Marks, is_wide: bool) -> V
     let digits = if is_wide { Digits::Full } else { Digits::Short };
     let cost = match words::ratio(cell) {
         Some(ratio) => interval(ratio, digits),
-        None => words::effect(cell).unwrap_or_else(|| "–".to_owned()),
+        None => words::effect_or_dash(cell),
     };
     let (mut words, tone) = words::verdict(cell);
     let additive = additive(cell);
@@ -338,7 +324,7 @@ fn shown(span: Option<&Span>, scale: Scale) -> String {
 }
 
 /// `92.1 → 107 ns`, both with the digits of the one that deserves fewer; `507 µs → 191 ms` where they are far apart.
-pub(in crate::report) fn both(cell: &DossierCell) -> String {
+pub(crate) fn both(cell: &DossierCell) -> String {
     let spans = [cell.base, cell.env];
     let (base, env) = scales_for(cell.base.as_ref(), cell.env.as_ref(), &cell.unit);
     let decimals = [(cell.base, base), (cell.env, env)]

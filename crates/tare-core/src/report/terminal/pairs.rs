@@ -10,7 +10,7 @@ use super::super::foreign::{NO_BREAK, harmless};
 use super::super::groups::{Group, by_metric};
 use super::super::words::{self, Names};
 use super::Style;
-use super::text::{Column, Paint, Text, paragraph, table as laid_out, wrapped};
+use super::text::{Column, Paint, Text, bold, paragraph, table as laid_out};
 
 /// Draws the pairs, where there are any.
 pub(super) fn draw(out: &mut String, dossier: &Dossier, names: &Names<'_>, style: Style) {
@@ -19,10 +19,7 @@ pub(super) fn draw(out: &mut String, dossier: &Dossier, names: &Names<'_>, style
     }
     let metrics = by_metric(&dossier.pairs);
     out.push('\n');
-    for line in wrapped("Pairwise", style.width) {
-        out.push_str(&Paint::Bold.on(&line, style.colour));
-        out.push('\n');
-    }
+    bold(out, "Pairwise", style.width, style.colour);
     match triangles(&metrics, names, style) {
         Some(drawn) => out.push_str(&drawn),
         None => lines(out, &metrics, names, style),
@@ -105,7 +102,7 @@ fn lines(out: &mut String, metrics: &[Vec<&DossierCell>], names: &Names<'_>, sty
         }
         for cell in cells {
             let (arm, first) = (harmless(&cell.arm), harmless(&cell.baseline));
-            let effect = words::effect(cell).unwrap_or_else(|| "–".to_owned());
+            let effect = words::effect_or_dash(cell);
             let text = format!(
                 "{arm} against {first}: {effect}, {}",
                 words::short_verdict(cell)

@@ -13,7 +13,7 @@ use tare_model::dossier::{
 use super::super::answer::listed;
 use super::super::foreign::harmless;
 use super::super::number::{Digits, Scale, decimals_of_value, scale_for, value, with_unit};
-use super::text::{Column, Paint, Text, paragraph, table as laid_out, width};
+use super::text::{Column, Paint, Text, bold, paragraph, table as laid_out, width};
 use super::{Style, published, tail};
 
 /// Draws of the publication what can be held against it here: the tables in which a number of this run
@@ -123,10 +123,7 @@ pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
 }
 
 fn layout(out: &mut String, table: &DossierLayout, style: Style) {
-    for line in super::text::wrapped(&harmless(&table.title), style.width) {
-        out.push_str(&Paint::Bold.on(&line, style.colour));
-        out.push('\n');
-    }
+    bold(out, &harmless(&table.title), style.width, style.colour);
     let mut rows = Vec::new();
     let mut reasons: Vec<String> = Vec::new();
     for row in &table.rows {

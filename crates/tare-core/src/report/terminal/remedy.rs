@@ -10,7 +10,7 @@ use tare_model::{whole_count, whole_place};
 use tare_stats::{Interval, detectable_effect};
 
 use super::super::groups::Group;
-use crate::analyze::LEVEL;
+use crate::analyze::{LEVEL, counted};
 
 /// As long as somebody waits for a better answer, seconds.
 const A_WHILE_S: f64 = 600.0;
@@ -31,8 +31,8 @@ pub(super) fn remedy(cell: &DossierCell, blocks: u32, wall_s: f64) -> String {
         .map(|span| (span.high / span.low).ln() / 2.0);
     let later = half_width.map(|half| half * (f64::from(n) / f64::from(n_later)).sqrt());
     let needs = format!(
-        "would need about {blocks} more block{}",
-        if blocks == 1 { "" } else { "s" }
+        "would need about {}",
+        counted(blocks as usize, "more block")
     );
     // What is open has no size that could be told: only what would have been seen.
     let seen = |half: Option<f64>, n: u32| {

@@ -16,8 +16,9 @@ use super::super::method::not_as_planned;
 use super::super::{failures, words};
 use super::Style;
 use super::remedy::remedy;
-use super::text::{Paint, paragraph, wrapped};
+use super::text::{Paint, bold, paragraph};
 use super::why::share_text;
+use crate::analyze::counted;
 
 /// Stands for the arms in what is said of several.
 const ARMS: &str = "\u{0}";
@@ -98,10 +99,7 @@ fn missing_in_short(out: &mut String, dossier: &Dossier, style: Style) {
 
 pub(super) fn heading(out: &mut String, text: &str, style: Style) {
     out.push('\n');
-    for line in wrapped(text, style.width) {
-        out.push_str(&Paint::Bold.on(&line, style.colour));
-        out.push('\n');
-    }
+    bold(out, text, style.width, style.colour);
 }
 
 fn missing(out: &mut String, dossier: &Dossier, style: Style) {
@@ -192,7 +190,7 @@ fn arm_of<'a>(finding: &DossierFinding, dossier: &'a Dossier) -> Option<&'a str>
 }
 
 /// How far a finding can be trusted, with what switching its cause off changed.
-pub(in crate::report) fn standing(finding: &DossierFinding) -> String {
+pub(crate) fn standing(finding: &DossierFinding) -> String {
     let share = finding.share.map_or_else(String::new, |share| {
         format!(", {}", share_text(&share, "the cost"))
     });
@@ -234,11 +232,7 @@ fn unequal(out: &mut String, dossier: &Dossier, style: Style) {
 }
 
 /// The items with this result, a line each; what several arms share is said once.
-pub(in crate::report) fn shared(
-    arms: &[&str],
-    parity: &[CheckItem],
-    result: CheckResult,
-) -> Vec<String> {
+pub(crate) fn shared(arms: &[&str], parity: &[CheckItem], result: CheckResult) -> Vec<String> {
     // What is said without the arm's name, with the arms of which it is said.
     let mut lines: Vec<(&str, String, Vec<&str>)> = Vec::new();
     for item in parity.iter().filter(|item| item.result == result) {
@@ -322,8 +316,11 @@ fn remarks(out: &mut String, dossier: &Dossier, style: Style) {
         let told: Vec<String> = quiet
             .iter()
             .map(|(id, cells)| {
-                let plural = if *cells == 1 { "" } else { "s" };
-                format!("{} in {cells} row{plural}", harmless(id).replace('-', " "))
+                format!(
+                    "{} in {}",
+                    harmless(id).replace('-', " "),
+                    counted(*cells, "row")
+                )
             })
             .collect();
         let text = format!("noted, no effect on the result: {}", told.join(", "));
@@ -340,7 +337,7 @@ fn remarks(out: &mut String, dossier: &Dossier, style: Style) {
 }
 
 /// How the run ended, as a clause that follows the number of its trials.
-pub(in crate::report) fn how_it_ended(stopped_by: StoppedBy) -> &'static str {
+pub(crate) fn how_it_ended(stopped_by: StoppedBy) -> &'static str {
     match stopped_by {
         StoppedBy::Precision => "; every ratio was as precise as requested",
         StoppedBy::Blocks => "; all blocks done",
@@ -352,7 +349,7 @@ pub(in crate::report) fn how_it_ended(stopped_by: StoppedBy) -> &'static str {
 }
 
 /// Which rows were measured by whole trials, where others were measured slice by slice.
-pub(in crate::report) fn by_whole_trials(dossier: &Dossier) -> Option<String> {
+pub(crate) fn by_whole_trials(dossier: &Dossier) -> Option<String> {
     if !dossier.cells.iter().any(|cell| cell.in_turn) {
         return None;
     }
@@ -374,7 +371,7 @@ pub(in crate::report) fn by_whole_trials(dossier: &Dossier) -> Option<String> {
 }
 
 /// How much of the run was timed work.
-pub(in crate::report) fn timed_share(dossier: &Dossier) -> String {
+pub(crate) fn timed_share(dossier: &Dossier) -> String {
     match dossier.cost.timed_s {
         Some(timed_s) if dossier.cost.wall_s > 0.0 => {
             let share = 100.0 * timed_s / dossier.cost.wall_s;
@@ -399,11 +396,10 @@ fn deviations(out: &mut String, dossier: &Dossier, style: Style) {
 fn scope(out: &mut String, dossier: &Dossier, style: Style) {
     out.push('\n');
     let cost = format!(
-        "The run took {:.0} s{} for {} trial{}{}; order by `--seed {}`.",
+        "The run took {:.0} s{} for {}{}; order by `--seed {}`.",
         dossier.cost.wall_s,
         timed_share(dossier),
-        dossier.cost.trials,
-        if dossier.cost.trials == 1 { "" } else { "s" },
+        counted(dossier.cost.trials as usize, "trial"),
         how_it_ended(dossier.stopped_by),
         dossier.study.seed
     );

@@ -52,6 +52,14 @@ fn push(lines: &mut [String], letters: impl IntoIterator<Item = char>) {
 /// A paragraph narrower than this cannot be read.
 const LEAST_TEXT: usize = 10;
 
+/// Adds a text in bold lines.
+pub(super) fn bold(out: &mut String, text: &str, limit: usize, colour: bool) {
+    for line in wrapped(text, limit) {
+        out.push_str(&Paint::Bold.on(&line, colour));
+        out.push('\n');
+    }
+}
+
 /// A paragraph: `first` before its first line, as many spaces before the others. Where that leaves no room, `first` is
 /// the beginning of its text.
 pub(super) fn paragraph(out: &mut String, first: &str, text: &str, limit: usize) {

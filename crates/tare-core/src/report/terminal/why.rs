@@ -18,7 +18,7 @@ use super::super::waterfall::{Adds, Bar, Waterfall};
 use super::super::words::command_line;
 use super::Style;
 use super::counters::{CHARGED, counters};
-use super::text::{Paint, paragraph, width, wrapped};
+use super::text::{Paint, bold, paragraph, width, wrapped};
 use crate::driver::own;
 
 /// So many findings are told in full although nothing was tried.
@@ -55,10 +55,7 @@ pub fn why(dossier: &Dossier, style: Style) -> String {
         blocks.unwrap_or(0),
         dossier.study.seed
     );
-    for line in wrapped(&heading, limit) {
-        out.push_str(&Paint::Bold.on(&line, style.colour));
-        out.push('\n');
-    }
+    bold(&mut out, &heading, limit, style.colour);
     answer(&mut out, dossier, why, limit, style.colour);
     if let Some(ladder) = &dossier.ladder {
         out.push('\n');
@@ -112,10 +109,7 @@ pub fn short_answer(dossier: &Dossier, style: Style) -> String {
 
 /// The headline and what stands below it.
 fn answer(out: &mut String, dossier: &Dossier, why: &DossierWhy, limit: usize, colour: bool) {
-    for line in wrapped(&capitalised(&harmless(&why.answer)), limit) {
-        out.push_str(&Paint::Bold.on(&line, colour));
-        out.push('\n');
-    }
+    bold(out, &capitalised(&harmless(&why.answer)), limit, colour);
     let is_told = |line: &&AnswerLine| beginning(line.label).len() == COLUMN;
     let (told, listed): (Vec<_>, Vec<_>) = why.lines.iter().partition(is_told);
     for lines in [told, listed] {
@@ -170,7 +164,7 @@ fn not_measured(out: &mut String, dossier: &Dossier, limit: usize) {
 }
 
 /// What a line of an answer is called where it has a name of its own, as in a list of terms.
-pub(in crate::report) fn label(line: &AnswerLine) -> &'static str {
+pub(crate) fn label(line: &AnswerLine) -> &'static str {
     beginning(line.label).trim().trim_end_matches(':')
 }
 
@@ -178,7 +172,7 @@ pub(in crate::report) fn label(line: &AnswerLine) -> &'static str {
 const COMPARED: &str = "compared with: ";
 
 /// What came of a change that was applied, in a sentence without its full stop.
-pub(in crate::report) fn applied_text(applied: &DossierApplied) -> String {
+pub(crate) fn applied_text(applied: &DossierApplied) -> String {
     let ratio = applied.ratio.map_or_else(String::new, |ratio| {
         format!(
             " it costs {:.2} times as much as what it is compared with [{:.2}, {:.2}],",
@@ -210,7 +204,7 @@ pub(in crate::report) fn applied_text(applied: &DossierApplied) -> String {
 const HOST: &str = "host, a bare process";
 
 /// What the environment is compared with: at the end of a sentence, and as the first line of the ladder.
-pub(in crate::report) fn base(dossier: &Dossier) -> (&'static str, &'static str) {
+pub(crate) fn base(dossier: &Dossier) -> (&'static str, &'static str) {
     let base = dossier.arms.iter().find(|arm| arm.baseline);
     match base {
         Some(arm) if arm.id == own::IMAGE => {
@@ -231,13 +225,13 @@ pub(in crate::report) fn base(dossier: &Dossier) -> (&'static str, &'static str)
 }
 
 /// What the arm that everything is held against is called.
-pub(in crate::report) fn base_arm(dossier: &Dossier) -> String {
+pub(crate) fn base_arm(dossier: &Dossier) -> String {
     let base = dossier.arms.iter().find(|arm| arm.baseline);
     base.map_or_else(|| "host".to_owned(), |arm| harmless(&arm.id))
 }
 
 /// A metric of a command in words.
-pub(in crate::report) fn metric_text(id: &str) -> String {
+pub(crate) fn metric_text(id: &str) -> String {
     match id {
         "command.wall.time" => "wall time".to_owned(),
         "command.cpu.time" => "processor time".to_owned(),
@@ -259,7 +253,7 @@ fn capitalised(text: &str) -> String {
 }
 
 /// What a span adds, with its sign and interval.
-pub(in crate::report) fn added(span: &Span, unit: &str) -> String {
+pub(crate) fn added(span: &Span, unit: &str) -> String {
     let largest = span.low.abs().max(span.high.abs());
     let scale = scale_for(largest, unit);
     let half = (span.high - span.low) / 2.0 / scale.factor;
@@ -520,7 +514,7 @@ fn differences(out: &mut String, dossier: &Dossier, arm: &str, limit: usize) {
 }
 
 /// How much of a cost went with a cause, with its interval; a share beyond all or below nothing is said to be one.
-pub(in crate::report) fn share_text(share: &Span, cost: &str) -> String {
+pub(crate) fn share_text(share: &Span, cost: &str) -> String {
     let [point, low, high] = [share.point, share.low, share.high].map(|part| part * 100.0);
     let told = format!("[{low:.0}, {high:.0}]");
     if share.point > 1.0 {

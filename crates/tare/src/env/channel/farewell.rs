@@ -1,11 +1,9 @@
 //! The goodbye between Tare and an agent that is to end: waited for, and not longer than a moment.
 
-use std::time::Duration;
+use crate::env::prelude::*;
 
 use tare_model::whole_ns;
-use tare_model::wire::{Reply, Request};
 
-use super::super::Channel;
 use crate::cx::{Cancel, Clock};
 
 /// How long an agent may take to say goodbye, whatever else it says.
@@ -13,11 +11,7 @@ const FAREWELL_LIMIT: Duration = Duration::from_millis(300);
 
 /// Says goodbye to an agent and waits for its answer; whether it came. Not longer than a moment in all, and not at
 /// all once somebody insists on an end.
-pub(in super::super) fn farewell(
-    clock: &dyn Clock,
-    cancel: &Cancel,
-    channel: &mut dyn Channel,
-) -> bool {
+pub(crate) fn farewell(clock: &dyn Clock, cancel: &Cancel, channel: &mut dyn Channel) -> bool {
     if cancel.is_insisted() || channel.send(&Request::Bye).is_err() {
         return false;
     }

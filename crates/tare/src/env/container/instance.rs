@@ -1,18 +1,12 @@
 //! A started `container`: the way to its agent, where it is reached, and its end.
 
-use std::net::{IpAddr, Ipv4Addr};
-use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
+use crate::env::prelude::*;
 
-use tare_model::Reason;
 use tare_model::launch::{LaunchReport, Missing, Network};
-use tare_model::wire::Request;
 
 use super::super::channel::ProcessChannel;
 use super::super::siblings::Number;
-use super::super::{Channel, Charged, EnvError, Instance};
 use super::{Living, STOP_LIMIT, clean, escaped};
-use crate::cx::{Context, files};
 
 /// Why an instance that was to be joined to its siblings is not, if the launcher says so.
 pub(super) fn lost_place(report: &LaunchReport, is_wanted: bool) -> Option<Reason> {

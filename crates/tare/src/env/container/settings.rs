@@ -3,12 +3,12 @@
 //! Every mechanism has a switch of its own. What is not said follows from what is: without the mount namespace
 //! there is no overlay, without the network namespace no veth pair. What is said and contradicts is refused.
 
-use tare_model::fact;
+use crate::env::prelude::*;
+
 use tare_model::launch::{
-    Bind, DOCKER_CAPABILITIES, DockerRelease, Limits, Mounts, Namespaces, Network, Rootfs, Seccomp,
+    DOCKER_CAPABILITIES, DockerRelease, Limits, Mounts, Namespaces, Network, Rootfs, Seccomp,
     Stdio, UserNamespace,
 };
-use tare_model::{Facts, Params};
 
 use super::bridge::Bridge;
 use crate::env::SettingsError;
@@ -133,7 +133,7 @@ fn namespaces(read: &Reader<'_>) -> Namespaces {
 }
 
 /// The capabilities to keep, with their prefix; `None` for all.
-pub(in crate::env) fn capabilities(read: &Reader<'_>) -> Option<Vec<String>> {
+pub(crate) fn capabilities(read: &Reader<'_>) -> Option<Vec<String>> {
     let words: Vec<&str> = read.list(&CAPS).iter().map(String::as_str).collect();
     match words[..] {
         ["default"] => Some(DOCKER_CAPABILITIES.map(str::to_owned).to_vec()),
@@ -147,7 +147,7 @@ pub(in crate::env) fn capabilities(read: &Reader<'_>) -> Option<Vec<String>> {
     }
 }
 
-pub(in crate::env) fn limits(read: &Reader<'_>) -> Limits {
+pub(crate) fn limits(read: &Reader<'_>) -> Limits {
     Limits {
         cpus: read.number(&CPUS),
         cpuset: read.cpuset(),
@@ -355,7 +355,7 @@ impl Settings {
 }
 
 /// The limits that were asked for, as facts of a family.
-pub(in crate::env) fn limit_facts(family: &str, limits: &Limits) -> Facts {
+pub(crate) fn limit_facts(family: &str, limits: &Limits) -> Facts {
     let limits = [
         ("cpus", limits.cpus.map(|cpus| cpus.to_string())),
         ("cpuset", limits.cpuset.clone()),

@@ -1,14 +1,13 @@
 //! What the launcher is told, and what it tells.
 
-use std::path::Path;
+use crate::env::prelude::*;
 
 use tare_model::launch::{LaunchReport, LaunchSpec, RUN_VARIABLE, Rootfs};
 
-use super::super::{EnvError, private};
+use super::super::private;
 use super::WORKDIR;
 use super::layers::Layers;
 use super::settings::Settings;
-use crate::cx::{CommandLine, Context, files};
 
 /// What the launcher is told.
 pub(super) fn specification(

@@ -1,11 +1,10 @@
 //! Removing what runs left: the agent finds it, and its lines are put into words.
 
-use super::super::EnvError;
-use crate::cx::{CONTROL_LIMIT, Context};
-
 /// What is left of a run in control groups, devices and processes that the agent labels. For every driver whose
 /// instances the agent launches.
-pub(in crate::env) fn sweep_run(cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
+use crate::env::prelude::*;
+
+pub(crate) fn sweep_run(cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
     if !cfg!(target_os = "linux") {
         return Ok(Vec::new());
     }
@@ -14,10 +13,7 @@ pub(in crate::env) fn sweep_run(cx: &Context<'_>, run: &str) -> Result<Vec<Strin
 
 /// Lets the agent remove what it finds; one line for each thing. For every environment whose cgroups and devices
 /// are labelled as the agent labels them.
-pub(in crate::env) fn sweep(
-    cx: &Context<'_>,
-    arguments: Vec<String>,
-) -> Result<Vec<String>, EnvError> {
+pub(crate) fn sweep(cx: &Context<'_>, arguments: Vec<String>) -> Result<Vec<String>, EnvError> {
     let arguments = std::iter::once("sweep".to_owned()).chain(arguments);
     let command = cx.agent.command(arguments);
     let finished = cx.exec.run(&command, &[], CONTROL_LIMIT)?;

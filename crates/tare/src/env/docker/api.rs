@@ -5,9 +5,10 @@
 //! client library's limit ends with the response's head and an engine can die or freeze in its body.
 //! Requests go out without a version in their path, so an engine answers as its own newest one.
 
+use crate::env::prelude::*;
+
 use std::collections::HashMap;
 use std::future::Future;
-use std::time::Duration;
 
 #[cfg(windows)]
 use bollard::API_DEFAULT_VERSION;
@@ -19,13 +20,11 @@ use bollard::query_parameters::{
 };
 use tokio::runtime::{Builder, Runtime};
 
-use super::super::EnvError;
 use super::bounded;
 use super::endpoint::{Endpoint, Named};
 use super::errors::{Asked, explain, is_conflict, is_missing, printable, system_error};
 #[cfg(unix)]
 use crate::cx::relay::Relay;
-use crate::cx::{CONTROL_LIMIT, Context};
 
 /// Why no engine could be reached.
 #[derive(Debug)]

@@ -5,21 +5,21 @@
 //! A frame passes client → engine → containerd's shim → agent and back: that costs some 100 µs of wake-ups
 //! on every hand-over, outside of every timed region, because trials are timed inside.
 
+use crate::env::prelude::*;
+
 use std::pin::Pin;
-use std::time::Duration;
 
 use bollard::container::LogOutput;
 use bollard::errors::Error as ApiError;
 use futures_util::{Stream, StreamExt};
 use tare_model::frames::Frames;
-use tare_model::wire::{Reply, Request, write_frame};
+use tare_model::wire::write_frame;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
+use super::super::ChannelError;
 use super::super::channel::farewell;
-use super::super::{Channel, ChannelError};
 use super::api::Api;
 use super::errors::printable;
-use crate::cx::Context;
 
 /// A request is refused when the agent does not take it within this time.
 const SEND_LIMIT: Duration = Duration::from_secs(10);

@@ -6,14 +6,11 @@
 //! reached as the client reaches it, by `docker system dial-stdio` on the other machine; one behind TLS through
 //! the client itself, which has the certificates. Neither asks anything: a password ends the attempt.
 
-use std::path::PathBuf;
-use std::time::Duration;
+use crate::env::prelude::*;
 
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::super::image::packed::hex;
-use crate::cx::{CommandLine, files, vars};
 
 use super::errors::printable;
 

@@ -3,10 +3,10 @@
 //! Nothing is mentioned in a request that was not asked for, so an arm without settings is what a plain
 //! `docker run` gives. What a failed start made is removed before the failure is told.
 
+use crate::env::prelude::*;
+
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use bollard::errors::Error as ApiError;
 use bollard::exec::StartExecResults;
@@ -15,16 +15,12 @@ use bollard::models::{
     MountVolumeOptions,
 };
 use bollard::query_parameters::{AttachContainerOptions, CreateContainerOptions};
-use tare_model::fact;
-use tare_model::{ArmId, Facts};
 
 use super::super::image::packed::{self, Contents};
 use super::super::image::{AGENT_PATH, WORKDIR};
 use super::super::record;
 use super::super::siblings::Numbers;
-use super::super::{
-    Availability, Driver, EnvError, Environment, Instance, StartMode, TURN_PAGE, Wanted,
-};
+use super::super::{TURN_PAGE, Wanted};
 use super::api::{Api, labels_of_run};
 use super::channel::{EngineChannel, Input, Output};
 use super::errors::{and_cleanup, is_conflict, is_forbidden};
@@ -35,7 +31,7 @@ use super::profile::Profile;
 use super::settings::{Network, Seccomp, Settings, Storage};
 use super::system::System;
 use super::{DETECT_LIMIT, Docker, facts, image, locality, profile, request, served};
-use crate::cx::{CONTROL_LIMIT, Context, files, turn_page};
+use crate::cx::turn_page;
 
 /// How long engines wait for a container to obey before they kill it (`docker stop --help`), seconds.
 const USUAL_PATIENCE_S: u16 = 10;

@@ -4,18 +4,15 @@
 //! engine's own capabilities are read from its process where the engine runs on this machine, because no
 //! answer of the API tells them, and a daemon that lacks one cannot give it away.
 
-use std::path::Path;
+use crate::env::prelude::*;
 
 use bollard::models::{ContainerCreateBody, HostConfig, ImageInspect, SystemInfo, SystemVersion};
-use tare_model::Facts;
-use tare_model::fact;
 
 use super::api::Api;
 use super::errors::printable;
 use super::profile::Profile;
 use super::request;
 use super::settings::Settings;
-use crate::cx::files;
 
 /// What is told of a configuration. Everything else stays out of the store: options of volumes' drivers, annotations and
 /// what newer engines know may hold somebody's keys.

@@ -1,20 +1,16 @@
 //! A folder of ours in a container of the user's: what it is made of, and how it goes.
 
-use std::time::Duration;
+use crate::env::prelude::*;
 
 use bollard::exec::StartExecResults;
 use bollard::models::ExecConfig;
 use bollard::query_parameters::ContainerArchiveInfoOptions;
 use futures_util::StreamExt;
-use serde::{Deserialize, Serialize};
 use tare_model::launch::GUEST_FOLDER;
-use tare_model::{ArmId, RunId};
 
-use super::super::EnvError;
 use super::super::image::{AGENT_PATH, ImageTar};
 use super::api::Api;
 use super::errors::{is_missing, printable};
-use crate::cx::{CONTROL_LIMIT, Context};
 
 /// How much is kept of what the end of an agent says, bytes or nearly so.
 const SAID_LIMIT: usize = 4096;

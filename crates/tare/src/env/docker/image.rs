@@ -7,7 +7,7 @@
 //! The agent is the one for the image's processor, so an image for another one runs under emulation, and the
 //! facts say so. What cannot be seen from here is whether the engine's machine can emulate it.
 
-use std::time::Duration;
+use crate::env::prelude::*;
 
 use bollard::models::{ImageInspect, ImageSummary};
 use bollard::query_parameters::{
@@ -15,14 +15,11 @@ use bollard::query_parameters::{
     UploadToContainerOptions,
 };
 use futures_util::StreamExt;
-use tare_model::{ArmId, RunId};
 
-use super::super::EnvError;
 use super::super::image::packed::{REPOSITORY, packed_name, tag};
 use super::super::image::{AGENT_PATH, ImageTar};
 use super::api::{Api, Labelled, label_filter};
 use super::errors::{is_conflict, is_missing, printable};
-use crate::cx::CONTROL_LIMIT;
 
 /// Unpacking a few megabytes onto a busy disk.
 pub(super) const IMPORT_LIMIT: Duration = Duration::from_secs(120);

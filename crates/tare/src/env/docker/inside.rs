@@ -6,18 +6,16 @@
 //! for `sweep`.
 //! What it cannot see: what the container's own processes do meanwhile; that is part of what is asked.
 
-use std::net::IpAddr;
+use crate::env::prelude::*;
+
 use std::sync::OnceLock;
 
 use bollard::errors::Error as ApiError;
 use bollard::exec::StartExecResults;
 use bollard::models::ContainerInspectResponse;
-use tare_model::{ArmId, Facts, Reason, fact};
 
 use super::super::image::packed;
-use super::super::{
-    Availability, Channel, Charged, Driver, EnvError, Environment, Instance, StartMode, record,
-};
+use super::super::record;
 use super::api::Api;
 use super::channel::{EngineChannel, Input, Output};
 use super::errors::and_cleanup;
@@ -25,7 +23,6 @@ use super::guest::Guest;
 use super::places::Place;
 use super::running::must_run;
 use super::{DETECT_LIMIT, Docker, facts, image, locality, own};
-use crate::cx::{CONTROL_LIMIT, Context};
 
 /// The arm.
 pub(super) struct InsideEnvironment {

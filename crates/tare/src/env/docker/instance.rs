@@ -1,14 +1,12 @@
 //! A running container with an agent at the other end of a stream.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
-use std::sync::OnceLock;
-use std::time::Duration;
+use crate::env::prelude::*;
 
-use tare_model::Reason;
+use std::net::SocketAddr;
+use std::sync::OnceLock;
 
 use super::super::siblings::Number;
-use super::super::{Channel, Charged, EnvError, Instance, Published, PublishedAt};
+use super::super::{Published, PublishedAt};
 use super::api::Api;
 use super::channel::EngineChannel;
 use super::endpoint::Endpoint;
@@ -17,7 +15,6 @@ use super::request::{PUBLISHED_PORT, published_key};
 use super::served::{self, Server};
 use super::settings::Network;
 use super::system::System;
-use crate::cx::{Context, files};
 
 /// What was made for one instance; its parts bear one name and go together.
 pub(super) struct Belongings {

@@ -7,18 +7,15 @@
 //! What it cannot see: an engine in a virtual machine that has the same kernel and host name, shares no bridge, and
 //! is used with the host's network.
 
-use std::net::{IpAddr, Ipv4Addr, TcpListener};
-use std::path::Path;
+use crate::env::prelude::*;
 
-use tare_model::fact;
-use tare_model::{Facts, Reason};
+use std::net::TcpListener;
 
 use bollard::models::ContainerInspectResponse;
 use bollard::query_parameters::InspectContainerOptions;
 
-use super::super::{Charged, PublishedAt, peer};
+use super::super::{PublishedAt, peer};
 use super::api::Api;
-use crate::cx::{CONTROL_LIMIT, files};
 
 /// Why the engine's machine is not this one, as far as its own words tell.
 pub(super) fn elsewhere(engine: &Facts) -> Option<String> {

@@ -5,18 +5,14 @@
 //! decided in [`shared`]. What is secret stays in the run's own file, and is never told.
 //! What it cannot see: what an original has become since it was started; its files are those of the image.
 
-use std::path::{Path, PathBuf};
+use crate::env::prelude::*;
 
 use bollard::models::ImageInspect;
-use serde_json::{Map, Value};
-use tare_model::{ArmId, Params};
 
 use super::Docker;
 use super::api::Api;
 use super::errors::printable;
 use super::settings::Settings;
-use crate::cx::Context;
-use crate::env::EnvError;
 use crate::env::image::packed;
 use crate::env::own::command::Started;
 use crate::env::own::like::Like;

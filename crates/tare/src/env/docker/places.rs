@@ -1,15 +1,10 @@
 //! Where an arm makes something: its engine, and the folder of the user's that was given for binds.
 
-use std::path::{Path, PathBuf};
+use crate::env::prelude::*;
 
-use serde::{Deserialize, Serialize};
-use tare_model::ArmId;
-
-use super::super::EnvError;
 use super::endpoint::Named;
 use super::guest::Guest;
 use super::settings::{Settings, Storage};
-use crate::cx::{Context, files};
 
 /// A place of one arm.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,15 +6,12 @@
 //! architectures are the engine's affair, because newer kernels have newer ones.
 //! What it cannot see: whether a program can live under the profile. One that cannot shows at the start.
 
-use std::path::Path;
+use crate::env::prelude::*;
 
-use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use super::super::EnvError;
 use super::super::image::packed::hex;
 use super::errors::printable;
-use crate::cx::files;
 
 /// A profile is some kilobytes; Docker's own has 13 kB.
 const LIMIT_BYTES: usize = 1 << 20;

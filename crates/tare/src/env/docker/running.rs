@@ -1,14 +1,12 @@
 //! A container of the user's as the engine has it: that there is one, and that it runs.
 
-use std::path::Path;
+use crate::env::prelude::*;
 
 use bollard::models::ContainerInspectResponse;
 use bollard::query_parameters::ListContainersOptions;
 
-use super::super::EnvError;
 use super::api::Api;
 use super::errors::{is_missing, printable};
-use crate::cx::CONTROL_LIMIT;
 use crate::env::own::machine::writes_to;
 
 /// What the engine says of a container of the user's.

@@ -6,18 +6,16 @@
 //! outlives its program, so it is looked up in the kernel's list and taken away before the folder is removed.
 //! What it cannot see: an engine with mounts of its own, which is asked whether it sees a file of the folder.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use crate::env::prelude::*;
 
 use bollard::query_parameters::ContainerArchiveInfoOptions;
 use tare_model::launch::RUN_VARIABLE;
 use tare_model::mountinfo::Mount;
 
-use super::super::EnvError;
 use super::super::image::WORKDIR;
 use super::api::Api;
 use super::errors::{is_missing, printable};
-use crate::cx::{CONTROL_LIMIT, CommandError, CommandLine, Context, Exec, Running, files};
+use crate::cx::Exec;
 
 /// The program.
 const PROGRAM: &str = "bindfs";

@@ -6,12 +6,14 @@
 //! What it cannot see: whether an image fits the engine's own release, as process isolation demands; the engine says
 //! so when the container is started.
 
+use crate::env::prelude::*;
+
+use super::super::common;
 use super::super::image::packed;
 use super::super::image::{AGENT_PATH, ImageTar, WORKDIR};
-use super::super::{EnvError, Setting, common};
 use super::catalogue;
 use super::settings::{Network, Settings, Storage};
-use crate::cx::{AgentBinary, Agents};
+use crate::cx::Agents;
 
 /// What the containers of an engine run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,13 +7,12 @@
 //! What it cannot see: files that are opened by name at run time, such as locales, plug-ins and modules; they
 //! are to be listed as files or packages.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::path::{Component, Path, PathBuf};
-use std::time::Duration;
+use crate::env::prelude::*;
 
-use super::super::EnvError;
+use std::collections::VecDeque;
+use std::path::Component;
+
 use crate::cx::files::{self, Kind};
-use crate::cx::{CommandLine, Context, vars};
 
 /// Asking the loader about some hundred files.
 const ASK_LIMIT: Duration = Duration::from_secs(60);

@@ -5,21 +5,19 @@
 //! engine takes it in is the engine's own part.
 //! What it cannot see: how an engine stores it.
 
+use crate::env::prelude::*;
+
 use sha2::{Digest, Sha256};
-use tare_model::fact;
-use tare_model::{ArmId, Facts, RunId};
 
 use super::host_files::{self, Found, HostEntry, Wanted};
 use super::{AGENT_PATH, ImageTar, WORKDIR};
-use crate::cx::{AgentBinary, Agents, Context};
-use crate::env::EnvError;
-use crate::env::text::printable;
+use crate::cx::Agents;
 
 /// The repository of packed images.
-pub(in crate::env) const REPOSITORY: &str = "tare/agent";
+pub(crate) const REPOSITORY: &str = "tare/agent";
 
 /// The machine type by the name in a target triple, whichever name the engine gave it.
-pub(in crate::env) fn machine(architecture: &str) -> &str {
+pub(crate) fn machine(architecture: &str) -> &str {
     match architecture {
         "amd64" => "x86_64",
         "arm64" => "aarch64",
@@ -28,7 +26,7 @@ pub(in crate::env) fn machine(architecture: &str) -> &str {
 }
 
 /// The agent for containers of this architecture: a static Linux program.
-pub(in crate::env) fn agent_for<'a>(
+pub(crate) fn agent_for<'a>(
     agents: &'a Agents,
     architecture: &str,
 ) -> Result<&'a AgentBinary, EnvError> {
@@ -49,7 +47,7 @@ pub(in crate::env) fn agent_for<'a>(
 ///
 /// # Errors
 /// There is none.
-pub(in crate::env) fn check_processor(
+pub(crate) fn check_processor(
     agents: &Agents,
     image: &str,
     architecture: &str,
@@ -73,20 +71,20 @@ pub(in crate::env) fn check_processor(
 
 /// What a packed image holds besides the agent.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(in crate::env) struct Contents {
+pub(crate) struct Contents {
     /// What the settings name: it must be there.
-    pub(in crate::env) wanted: Wanted,
+    pub(crate) wanted: Wanted,
     /// What the study's workloads run: it is packed where the host has it.
-    pub(in crate::env) provided: Wanted,
+    pub(crate) provided: Wanted,
     /// Length of the file for `copy-up`, bytes.
-    pub(in crate::env) lower_file: Option<u64>,
+    pub(crate) lower_file: Option<u64>,
 }
 
 /// The root of an image for this architecture; what is in it is told in `facts`.
 ///
 /// # Errors
 /// No agent for it, programs of another processor, and what [`host_files::find`] does not find.
-pub(in crate::env) fn root(
+pub(crate) fn root(
     cx: &Context<'_>,
     architecture: &str,
     contents: &Contents,
@@ -142,7 +140,7 @@ fn of_packed(facts: &mut Facts, found: &Found) {
 }
 
 /// What is laid into a container of a foreign image.
-pub(in crate::env) fn agent_archive(agent: &[u8]) -> Vec<u8> {
+pub(crate) fn agent_archive(agent: &[u8]) -> Vec<u8> {
     ImageTar::new()
         .with_folder(WORKDIR, 0o1777)
         .with_file(AGENT_PATH, 0o755, agent)
@@ -150,12 +148,12 @@ pub(in crate::env) fn agent_archive(agent: &[u8]) -> Vec<u8> {
 }
 
 /// The working directory alone, writable for all: for volumes and binds, whose root is root's own.
-pub(in crate::env) fn workdir_archive() -> Vec<u8> {
+pub(crate) fn workdir_archive() -> Vec<u8> {
     ImageTar::new().with_folder(WORKDIR, 0o1777).into_bytes()
 }
 
 /// The tag of an arm's packed image. Tags have at most 128 bytes, run and arm at most 64 each.
-pub(in crate::env) fn tag(run: &RunId, arm: &ArmId) -> String {
+pub(crate) fn tag(run: &RunId, arm: &ArmId) -> String {
     let mut tag = format!("{run}.{arm}");
     if tag.len() > 128 {
         // Both have 64 bytes. The last byte goes; two such arms that differ only there cannot be told apart,
@@ -169,12 +167,12 @@ pub(in crate::env) fn tag(run: &RunId, arm: &ArmId) -> String {
 }
 
 /// The name of an arm's packed image.
-pub(in crate::env) fn packed_name(run: &RunId, arm: &ArmId) -> String {
+pub(crate) fn packed_name(run: &RunId, arm: &ArmId) -> String {
     format!("{REPOSITORY}:{}", tag(run, arm))
 }
 
 /// Bytes as hexadecimal digits.
-pub(in crate::env) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     let digits = bytes
         .iter()
         .flat_map(|byte| [u32::from(byte >> 4), u32::from(byte & 15)]);

@@ -6,12 +6,9 @@
 //! A name is found through the files that the engine mounts into the container, which lie beside its own record.
 //! What it cannot see: engines on another machine or in a VM (Docker Desktop), whose state is not here.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use crate::env::prelude::*;
 
 use super::spec::Spec;
-use crate::cx::{files, vars};
-use crate::env::EnvError;
 
 /// What containerd calls its state of running tasks, by runtime version.
 const TASKS: [&str; 2] = [

@@ -5,22 +5,17 @@
 //! and what is left is looked for: cgroups, state, the outer end of a veth pair.
 //! What it cannot see: processes that a runtime keeps elsewhere, such as those of a service.
 
-use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr};
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use crate::env::prelude::*;
 
-use tare_model::Reason;
+use std::sync::OnceLock;
+
 use tare_model::launch::{Network, PairAddresses};
-use tare_model::wire::Request;
 
 use super::runtime::Container;
 use super::spec::WORKDIR;
-use crate::cx::{Context, files};
 use crate::env::channel::ProcessChannel;
+use crate::env::container;
 use crate::env::text::and_cleanup;
-use crate::env::{Channel, Charged, EnvError, Instance, container};
 
 /// How long a container may take to end after its agent was told to, its removal by the runtime included.
 const STOP_LIMIT: Duration = Duration::from_secs(10);

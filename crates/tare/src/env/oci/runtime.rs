@@ -4,14 +4,12 @@
 //! in mount and PID namespaces that end with it.
 //! What it cannot see: a configuration file that the runtime reads by itself.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use crate::env::prelude::*;
 
 use tare_model::launch::RUN_VARIABLE;
 
-use crate::cx::{AgentBinary, CommandLine, Context, files, vars};
+use crate::env::charged;
 use crate::env::known::Known;
-use crate::env::{EnvError, charged};
 
 /// How long a runtime may take to say its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);

@@ -3,11 +3,9 @@
 //! What is not said stays as the specification has it: Tare's own, which is what Docker uses by default, or the
 //! user's. So `spec = "docker:NAME"` with one setting more is what that container would be without one mechanism.
 
-use std::path::PathBuf;
+use crate::env::prelude::*;
 
-use tare_model::fact;
-use tare_model::launch::{Bind, Limits, Network};
-use tare_model::{Facts, Params};
+use tare_model::launch::{Limits, Network};
 
 use crate::env::SettingsError;
 use crate::env::common::{

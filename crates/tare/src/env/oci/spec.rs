@@ -8,9 +8,9 @@
 //! Source: opencontainers/runtime-spec 1.0.2 (config.md, config-linux.md); the own one repeats what Docker
 //! 20.10 writes (moby `oci/defaults.go`).
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
-use tare_model::launch::{Bind, DockerRelease, Network};
+use crate::env::prelude::*;
+
+use tare_model::launch::{DockerRelease, Network};
 
 use super::settings::OPTIONAL_NAMESPACES;
 

@@ -72,7 +72,7 @@ fn flags(name: &str, settings: &Params) -> Option<Vec<String>> {
 impl Asked {
     /// The line, where the image brings variables that may matter or the host has no such program; `image_env` are the
     /// image's variables.
-    pub(in crate::env) fn line(
+    pub(crate) fn line(
         &self,
         client: &str,
         settings: &Params,

@@ -17,31 +17,31 @@ const DIRECTORY: &str = "workdir";
 
 /// A command as a container runs it.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::env) struct Started {
+pub(crate) struct Started {
     /// The words in front of it.
-    pub(in crate::env) entry: Vec<String>,
+    pub(crate) entry: Vec<String>,
     /// Whether they are the image's.
-    pub(in crate::env) has_images_entry: bool,
+    pub(crate) has_images_entry: bool,
     /// The command itself.
-    pub(in crate::env) command: Vec<String>,
+    pub(crate) command: Vec<String>,
     /// Where it is started, and where the image would have it started.
-    pub(in crate::env) directory: String,
-    pub(in crate::env) image_directory: String,
+    pub(crate) directory: String,
+    pub(crate) image_directory: String,
 }
 
 /// Whether a difference is a part of the command, and none of what a container is made with.
-pub(in crate::env) fn is_part(id: &str) -> bool {
+pub(crate) fn is_part(id: &str) -> bool {
     matches!(id.trim_end_matches('?'), ENTRY | DIRECTORY)
 }
 
 impl Started {
     /// All of it.
-    pub(in crate::env) fn argv(&self) -> Vec<String> {
+    pub(crate) fn argv(&self) -> Vec<String> {
         self.entry.iter().chain(&self.command).cloned().collect()
     }
 
     /// What it is of something of the user's: its words, its directory, and its parts as differences.
-    pub(in crate::env) fn own(&self, client: &str) -> Own {
+    pub(crate) fn own(&self, client: &str) -> Own {
         let parts = self.parts(client).into_iter();
         let (differences, of_command) = parts
             .map(|(part, change)| (part.clone(), (part.id, change)))
@@ -56,7 +56,7 @@ impl Started {
     }
 
     /// Its parts, with what an arm without them changes, in the words of an engine's client.
-    pub(in crate::env) fn parts(&self, client: &str) -> Vec<(Difference, CommandChange)> {
+    pub(crate) fn parts(&self, client: &str) -> Vec<(Difference, CommandChange)> {
         let parts = [self.entry_part(), self.directory_part(client)];
         parts.into_iter().flatten().collect()
     }

@@ -6,23 +6,23 @@
 
 /// One field of `HostConfig`, or of what stands beside it.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::env) struct Field {
+pub(crate) struct Field {
     /// The name of the difference.
-    pub(in crate::env) id: &'static str,
+    pub(crate) id: &'static str,
     /// The field that tells whether it is there.
-    pub(in crate::env) name: &'static str,
+    pub(crate) name: &'static str,
     /// Fields that mean nothing without it, or are refused.
-    pub(in crate::env) with: &'static [&'static str],
+    pub(crate) with: &'static [&'static str],
     /// As `docker run` calls it; empty where it has no flag.
-    pub(in crate::env) flag: &'static str,
+    pub(crate) flag: &'static str,
     /// As a service in a compose file calls it.
-    pub(in crate::env) compose: &'static str,
+    pub(crate) compose: &'static str,
     /// What is given up without it.
-    pub(in crate::env) price: &'static str,
+    pub(crate) price: &'static str,
     /// How likely it costs something.
-    pub(in crate::env) likelihood: f64,
+    pub(crate) likelihood: f64,
     /// Whether the program may need it.
-    pub(in crate::env) may_be_needed: bool,
+    pub(crate) may_be_needed: bool,
 }
 
 const fn field(
@@ -64,7 +64,7 @@ const RIGHTS: &str = "rights that it may need, or rights that it should not have
 const NAMES: &str = "names may be looked up elsewhere";
 
 /// Every field that is known.
-pub(in crate::env) static FIELDS: &[Field] = &tare_model::rows! {
+pub(crate) static FIELDS: &[Field] = &tare_model::rows! {
     field("cpus", "NanoCpus", "--cpus", "cpus", NEIGHBOURS, 0.9),
     field("cpu-quota", "CpuQuota", "--cpu-quota", "cpu_quota", NEIGHBOURS, 0.9).with(&["CpuPeriod"]),
     field("cpuset-cpus", "CpusetCpus", "--cpuset-cpus", "cpuset", NEIGHBOURS, 0.8),
@@ -119,7 +119,7 @@ pub(in crate::env) static FIELDS: &[Field] = &tare_model::rows! {
 
 /// Fields that say nothing about how the program is treated, or that no arm keeps: names, what is done at its end,
 /// and what is judged in parts of its own.
-pub(in crate::env) const NO_DIFFERENCE: &[&str] = &tare_model::rows! {
+pub(crate) const NO_DIFFERENCE: &[&str] = &tare_model::rows! {
     "AutoRemove", "ContainerIDFile", "ConsoleSize", "RestartPolicy", "Binds", "Mounts", "VolumesFrom",
     "VolumeDriver", "SecurityOpt", "Sysctls", "Ulimits", "Tmpfs", "Annotations", "Cgroup", "CpuPeriod",
     "CpuRealtimePeriod", "CpuCount", "CpuPercent", "IOMaximumIOps", "IOMaximumBandwidth", "Capabilities",
@@ -150,7 +150,7 @@ const OF_PLACES: &[&str] = &tare_model::rows! {
 
 /// Whose a variable is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::env) enum Whose {
+pub(crate) enum Whose {
     /// Left as it is.
     Nobodys,
     /// The names of places: the image's text stays, another one that is given is a difference.
@@ -162,7 +162,7 @@ pub(in crate::env) enum Whose {
 }
 
 /// Whose the variable of this name is.
-pub(in crate::env) fn whose(name: &str) -> Whose {
+pub(crate) fn whose(name: &str) -> Whose {
     let is_in = |list: &[&str]| {
         list.iter().any(
             |pattern| match (pattern.strip_suffix('*'), pattern.strip_prefix('*')) {

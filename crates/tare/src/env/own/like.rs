@@ -9,14 +9,14 @@ use super::{Source, is_line_for};
 use crate::env::reader::Reader;
 use crate::env::setting::Setting;
 
-pub(in crate::env) use tare_core::driver::own::{COMPOSE, RUN};
+pub(crate) use tare_core::driver::own::{COMPOSE, RUN};
 
 /// The setting by which an arm joins the networks, sockets and named pipes of what it is like.
-pub(in crate::env) const JOIN: &str = "join_networks";
+pub(crate) const JOIN: &str = "join_networks";
 
 /// What is wrong with settings of an arm that is like a container, of which these say what it does without, what it joins
 /// and the line.
-pub(in crate::env) fn contradictions(
+pub(crate) fn contradictions(
     read: &Reader<'_>,
     like: Option<&Like>,
     [without, joins, line]: [Setting; 3],
@@ -41,7 +41,7 @@ const TELLS_A_SECRET: (&str, &str) = (
 
 /// What an arm is like.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::env) enum Like {
+pub(crate) enum Like {
     /// A container by its name, or the file in which one is kept.
     Container(String),
     /// A line for an engine's client, by its words.
@@ -52,7 +52,7 @@ pub(in crate::env) enum Like {
 
 impl Like {
     /// What the settings say, each of which is none or of the form that its check asks for.
-    pub(in crate::env) fn read(
+    pub(crate) fn read(
         read: &Reader<'_>,
         container: &Setting,
         line: &Setting,
@@ -69,12 +69,12 @@ impl Like {
     }
 
     /// Whether it is a file of the run's own, in which a container is kept with what its copies reach.
-    pub(in crate::env) fn is_kept(&self) -> bool {
+    pub(crate) fn is_kept(&self) -> bool {
         matches!(self, Self::Container(name) if name.starts_with('/'))
     }
 
     /// Where that is.
-    pub(in crate::env) fn source(&self) -> Source<'_> {
+    pub(crate) fn source(&self) -> Source<'_> {
         match self {
             Self::Container(name) => Source::Container(name),
             Self::Line(words) => Source::Line(words),
@@ -83,7 +83,7 @@ impl Like {
     }
 
     /// Whether it gives a variable a text that nobody else should read, by the variable's name.
-    pub(in crate::env) fn tells_a_secret(&self) -> bool {
+    pub(crate) fn tells_a_secret(&self) -> bool {
         /// What names of such variables have in them.
         const SECRET: [&str; 6] = ["PASS", "SECRET", "TOKEN", "KEY", "CREDENTIAL", "AUTH"];
         let Self::Line(words) = self else {
@@ -116,13 +116,13 @@ fn words(text: &str) -> Vec<String> {
 }
 
 /// Whether it is a line by which this client makes a container.
-pub(in crate::env) fn is_line(client: &str, text: &str) -> bool {
+pub(crate) fn is_line(client: &str, text: &str) -> bool {
     let words = words(text);
     is_line_for(client, &words) && !text.chars().any(char::is_control)
 }
 
 /// Whether it is a file and a service.
-pub(in crate::env) fn is_service(text: &str) -> bool {
+pub(crate) fn is_service(text: &str) -> bool {
     words(text).len() == 2 && !text.chars().any(char::is_control)
 }
 

@@ -2,12 +2,9 @@
 //!
 //! A program that closes every descriptor that it may have takes a limit of a million by its word.
 
-use std::path::Path;
-
-use tare_model::{Facts, fact};
+use crate::env::prelude::*;
 
 use super::Own;
-use crate::cx::files;
 use crate::env::grammar::Ulimit;
 
 /// What the names of these differences begin with.
@@ -19,22 +16,22 @@ const KNOWN: [(&str, &str, &str, &str); 2] = tare_model::rows! {
 };
 
 /// The name of the difference.
-pub(in crate::env) fn id(name: &str) -> String {
+pub(crate) fn id(name: &str) -> String {
     format!("{PREFIX}{name}")
 }
 
-pub(in crate::env) fn words(name: &str) -> &str {
+pub(crate) fn words(name: &str) -> &str {
     let known = KNOWN.iter().find(|(known, ..)| *known == name);
     known.map_or(name, |(.., words)| words)
 }
 
 /// As `--ulimit` takes it.
-pub(in crate::env) fn text(limit: &Ulimit) -> String {
+pub(crate) fn text(limit: &Ulimit) -> String {
     format!("{}={}:{}", limit.name, limit.soft, limit.hard)
 }
 
 /// Those of this process; none where the system does not list them.
-pub(in crate::env) fn here() -> Vec<Ulimit> {
+pub(crate) fn here() -> Vec<Ulimit> {
     let text = files::read_text(Path::new("/proc/self/limits")).unwrap_or_default();
     listed(&text)
 }

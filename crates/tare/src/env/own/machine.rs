@@ -4,16 +4,14 @@
 //! What it cannot see: the files of another machine than this one; what would have to be looked at there is not shown.
 //! This file is no driver; drivers use it.
 
-use std::path::{Path, PathBuf};
-
-use serde_json::{Value, json};
+use crate::env::prelude::*;
 
 use super::share::{Share, shares};
 use super::sockets::{places, sockets_below};
 use crate::cx::files::{self, Talking};
 
 /// The machine of an engine.
-pub(in crate::env) trait Machine {
+pub(crate) trait Machine {
     /// Whether the source of a share exists: an engine would make it, and it would stay.
     fn has(&self, share: &Share) -> bool;
 
@@ -91,13 +89,13 @@ fn available(table: &str) -> Option<i64> {
 }
 
 /// Whether a container to which an engine mounts this writes to a path, above it or below it.
-pub(in crate::env) fn writes_to(source: &Path, may_write: bool, path: &Path) -> bool {
+pub(crate) fn writes_to(source: &Path, may_write: bool, path: &Path) -> bool {
     let source = files::canonical(source).unwrap_or_else(|_| source.to_owned());
     may_write && (source.starts_with(path) || path.starts_with(&source))
 }
 
 /// What is mounted in a container, of what an engine tells of it, as it would be asked for.
-pub(in crate::env) fn mounts_of(told: &Value) -> Option<Vec<Value>> {
+pub(crate) fn mounts_of(told: &Value) -> Option<Vec<Value>> {
     let mounts = told.as_array()?.iter();
     let one = |mount: &Value| {
         let source = ["Name", "Source"].iter().find_map(|name| {
@@ -111,7 +109,7 @@ pub(in crate::env) fn mounts_of(told: &Value) -> Option<Vec<Value>> {
 }
 
 /// Where the shares that could be written to have their files, on the engine's machine.
-pub(in crate::env) fn writable(body: &Value, machine: &dyn Machine) -> Vec<PathBuf> {
+pub(crate) fn writable(body: &Value, machine: &dyn Machine) -> Vec<PathBuf> {
     shares(body)
         .into_iter()
         .filter(|share| share.may_write && !share.source.is_empty() && machine.has(share))

@@ -4,15 +4,14 @@
 //! I/O are no protection: without them nothing new is reached.
 //! What it cannot see: what an image's own user is there for; a plain container has the same.
 
-use serde_json::Value;
+use crate::env::prelude::*;
+
+use tare_model::Value as Setting;
 use tare_model::launch::DOCKER_CAPABILITIES;
-use tare_model::{Params, Value as Setting};
 
 use super::machine::Machine;
 use super::{Consent, Difference, Own};
-use crate::env::EnvError;
 use crate::env::grammar::plain_capability;
-use crate::env::text::printable;
 
 /// The difference that is the engine's network.
 pub const ENGINES_NETWORK: &str = concat!("engine", ".network");
@@ -67,7 +66,7 @@ fn short(id: &str) -> &str {
 ///
 /// # Errors
 /// Something is to be loosened that is none of its protections.
-pub(in crate::env) fn guard(
+pub(crate) fn guard(
     own: &mut Own,
     body: &Value,
     consent: Consent<'_>,
@@ -169,10 +168,7 @@ pub fn suspected(lines: &[String]) -> Option<String> {
 ///
 /// # Errors
 /// Nothing is left of it.
-pub(in crate::env) fn removable(
-    without: &[String],
-    kept: &[String],
-) -> Result<Vec<String>, EnvError> {
+pub(crate) fn removable(without: &[String], kept: &[String]) -> Result<Vec<String>, EnvError> {
     let is_kept = |name: &&String| kept.iter().any(|id| id == name.trim_end_matches('?'));
     let Some(first) = without.iter().find(is_kept) else {
         return Ok(without.to_vec());

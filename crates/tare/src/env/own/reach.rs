@@ -4,10 +4,9 @@
 //! Pure: a configuration in, one without what would be written to out, with a line for every change.
 //! What it cannot see: which addresses a program listens on; that its image says it serves is what there is to go by.
 
-use serde_json::{Value, json};
+use crate::env::prelude::*;
 
 use super::machine::Machine;
-use crate::env::text::printable;
 
 /// Names of disks, and of devices by which disks and memory are written to: with letters behind them, with numbers,
 /// alone, and folders of them.
@@ -100,7 +99,7 @@ fn rule(text: &str) -> Vec<String> {
 }
 
 /// What is worth knowing about a container that reaches further than others: copies have the same rights.
-pub(in crate::env) fn warned(body: &Value) -> Vec<String> {
+pub(crate) fn warned(body: &Value) -> Vec<String> {
     let host = &body["HostConfig"];
     let mut notes = Vec::new();
     if host["Privileged"] == true {
@@ -130,7 +129,7 @@ pub(in crate::env) fn warned(body: &Value) -> Vec<String> {
 
 /// Why the container's own command is not to run a second time while the original may be at work: it would answer in
 /// its place. `is_server`: whether its image or its configuration says that it serves.
-pub(in crate::env) fn would_answer(body: &Value, is_server: bool) -> Option<String> {
+pub(crate) fn would_answer(body: &Value, is_server: bool) -> Option<String> {
     let mode = body["HostConfig"]["NetworkMode"]
         .as_str()
         .unwrap_or_default();

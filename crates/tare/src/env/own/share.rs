@@ -10,16 +10,16 @@ use super::sockets::steers;
 
 /// A volume or folder as the configuration names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::env) struct Share {
+pub(crate) struct Share {
     /// A path of the engine's machine, or a volume's name; empty for a new volume.
-    pub(in crate::env) source: String,
+    pub(crate) source: String,
     /// The path inside.
-    pub(in crate::env) target: String,
-    pub(in crate::env) may_write: bool,
+    pub(crate) target: String,
+    pub(crate) may_write: bool,
 }
 
 impl Share {
-    pub(in crate::env) fn of_bind(text: &str) -> Option<Self> {
+    pub(crate) fn of_bind(text: &str) -> Option<Self> {
         let mut words = text.split(':');
         let (first, second) = (words.next()?, words.next());
         let options = words.next().unwrap_or_default();
@@ -40,7 +40,7 @@ impl Share {
         })
     }
 
-    pub(in crate::env) fn of_mount(mount: &Value) -> Option<Self> {
+    pub(crate) fn of_mount(mount: &Value) -> Option<Self> {
         let text = |name: &str| mount[name].as_str().unwrap_or_default().to_owned();
         matches!(mount["Type"].as_str(), Some("bind" | "volume")).then(|| Self {
             source: text("Source"),
@@ -50,18 +50,18 @@ impl Share {
     }
 
     /// Whether whoever can connect to it steers the machine.
-    pub(in crate::env) fn steers(&self) -> bool {
+    pub(crate) fn steers(&self) -> bool {
         self.is_folder() && steers(&self.source)
     }
 
     /// Whether it is a path of the engine's machine rather than a volume.
-    pub(in crate::env) fn is_folder(&self) -> bool {
+    pub(crate) fn is_folder(&self) -> bool {
         self.source.starts_with('/')
     }
 }
 
 /// What a configuration names to be shown.
-pub(in crate::env) fn shares(body: &Value) -> Vec<Share> {
+pub(crate) fn shares(body: &Value) -> Vec<Share> {
     let host = &body["HostConfig"];
     let list = |name: &str| host[name].as_array().into_iter().flatten();
     let binds = list("Binds").filter_map(|bind| Share::of_bind(bind.as_str()?));

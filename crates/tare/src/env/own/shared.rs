@@ -4,7 +4,7 @@
 //! that nothing of the user's is written to, answered for or ended by a copy unless that was asked for.
 //! What it cannot see: what a program does over the default bridge.
 
-use serde_json::{Value, json};
+use crate::env::prelude::*;
 
 use self::kept::{Below, Fate, Kept, Shown};
 use super::machine::Machine;
@@ -12,7 +12,6 @@ use super::protect::OUR_PROCESSES;
 use super::share::{Share, shares};
 use super::sockets::may_hold_sockets;
 use super::{Retold, Shares, reach};
-use crate::env::text::printable;
 
 mod kept;
 
@@ -21,7 +20,7 @@ const HARMLESS: [&str; 6] = ["cluster", "devpts", "image", "npipe", "ramfs", "tm
 
 /// What stands in for a share that the command could write to, where each arm has a copy of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::env) enum Copy {
+pub(crate) enum Copy {
     /// A new volume, into which the files are laid.
     Volume,
     /// The container's own layer, into which the file is laid.
@@ -32,19 +31,19 @@ pub(in crate::env) enum Copy {
 
 /// What is known of the shares of a configuration.
 #[derive(Clone, Copy)]
-pub(in crate::env) struct Policy<'a> {
+pub(crate) struct Policy<'a> {
     /// What may be written to.
-    pub(in crate::env) shares: Shares,
+    pub(crate) shares: Shares,
     /// Whether sockets and named pipes are shown.
-    pub(in crate::env) joins: bool,
+    pub(crate) joins: bool,
     /// Where they lie.
-    pub(in crate::env) machine: &'a dyn Machine,
+    pub(crate) machine: &'a dyn Machine,
     /// What stands in for a share where copies are wanted; none for one that cannot be copied.
-    pub(in crate::env) copy: &'a dyn Fn(&Share) -> Option<Copy>,
+    pub(crate) copy: &'a dyn Fn(&Share) -> Option<Copy>,
 }
 
 /// The configuration as it can stand beside the original.
-pub(in crate::env) fn beside(body: &Value, policy: Policy<'_>, notes: &mut Vec<String>) -> Value {
+pub(crate) fn beside(body: &Value, policy: Policy<'_>, notes: &mut Vec<String>) -> Value {
     let mut body = body.clone();
     names_and_labels(&mut body, notes);
     ports(&mut body, notes);
@@ -286,7 +285,7 @@ fn read_only_note(share: &Share) -> String {
 }
 
 /// What is told of a share of which every arm has a copy now, in place of what was told of it.
-pub(in crate::env) fn retold(share: &Share) -> Retold {
+pub(crate) fn retold(share: &Share) -> Retold {
     Retold {
         before: Some(read_only_note(share)),
         now: copy_note(share),

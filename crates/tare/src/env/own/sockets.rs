@@ -4,11 +4,9 @@
 //! What it cannot see: a program of somebody's own that passes such a socket on under another name.
 //! This file is no driver; drivers use it.
 
-use std::path::{Path, PathBuf};
-
-use crate::cx::{files, vars};
-
 /// Names of sockets by which whoever can connect steers a machine, wherever they lie.
+use crate::env::prelude::*;
+
 const NAMES: [&str; 23] = tare_model::rows! {
     "docker.sock", "podman.sock", "containerd.sock", "containerd.sock.ttrpc", "crio.sock", "cri-dockerd.sock",
     "dockershim.sock", "buildkitd.sock", "kubelet.sock", "libvirt-sock", "libvirt-admin-sock",

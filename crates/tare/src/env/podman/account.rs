@@ -5,13 +5,9 @@
 //! with an environment made from nothing, as that user would find it after a login, in the root folder.
 //! What it cannot see: what the user's own login scripts would have added.
 
-use std::path::{Path, PathBuf};
-
-use super::super::EnvError;
-use super::super::text::printable;
-use crate::cx::{CONTROL_LIMIT, CommandLine, Context, files};
-
 /// Where a user's programs and podman's own are looked for.
+use crate::env::prelude::*;
+
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// A user other than Tare's own.

@@ -4,10 +4,11 @@
 //! behind a program in user space, with no address that this machine could reach; that is told as a reason,
 //! never as an address that does not answer. What it cannot see: firewalls of this machine in between.
 
-use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use crate::env::prelude::*;
+
+use std::net::TcpListener;
 
 use serde_json::Value as Json;
-use tare_model::Reason;
 
 use super::super::peer;
 

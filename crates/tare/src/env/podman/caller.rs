@@ -4,16 +4,12 @@
 //! made first. Every call is bounded, answers are JSON, and a refusal is explained. What cannot be seen from
 //! here is what podman does after a call has been given up; whoever made something removes it by its name.
 
-use std::path::Path;
-use std::time::Duration;
+use crate::env::prelude::*;
 
 use serde_json::Value as Json;
 
-use super::super::EnvError;
-use super::super::text::printable;
 use super::account::Account;
 use super::errors::{self, INSTALL};
-use crate::cx::{CONTROL_LIMIT, CommandError, CommandLine, Context, Running};
 
 /// The commands that make or start containers, and the one that describes the runtime.
 const STARTING: [&str; 5] = ["create", "info", "init", "run", "start"];

@@ -6,21 +6,18 @@
 //! What it cannot see: whether the network, the storage and the limits that an arm asks for work; the arm's
 //! own rehearsal does.
 
-use std::time::Duration;
+use crate::env::prelude::*;
 
-use tare_model::fact;
-use tare_model::{ArmId, Facts, whole_ns};
+use tare_model::whole_ns;
 
 use super::super::image::packed::agent_for;
 use super::super::image::{AGENT_PATH, ImageTar};
 use super::super::record;
-use super::super::{Availability, EnvError};
 use super::caller::Caller;
 use super::facts::info;
 use super::instance::remove_containers;
 use super::settings::{Network, Settings};
 use super::{Place, Podman, errors, image};
-use crate::cx::Context;
 
 /// Time for all of it, but for removing what was made: on a quiet machine it takes 2 s.
 const LIMIT: Duration = Duration::from_secs(10);

@@ -6,20 +6,15 @@
 //! the facts then say. Limits that podman would take and silently not apply are refused.
 //! What it cannot see: what a later start meets that the rehearsal did not, such as a disk that fills up.
 
-use std::net::IpAddr;
-use std::time::Duration;
+use crate::env::prelude::*;
 
 use serde_json::Value as Json;
-use tare_model::fact;
-use tare_model::{ArmId, Facts, Reason};
 
+use super::super::Wanted;
 use super::super::image::packed::{self, Contents, agent_archive, agent_for, machine};
 use super::super::image::{AGENT_PATH, WORKDIR};
 use super::super::record;
 use super::super::text::and_cleanup;
-use super::super::{
-    Availability, Charged, Driver, EnvError, Environment, Instance, StartMode, Wanted,
-};
 use super::caller::{Caller, is_reachable};
 use super::facts::{self, Engine, info};
 use super::instance::{
@@ -29,7 +24,7 @@ use super::instance::{
 use super::own::{Template, networks};
 use super::settings::{Network, Settings, Storage};
 use super::{Place, Podman, address, detect, errors, image};
-use crate::cx::{CONTROL_LIMIT, Context, files, owner};
+use crate::cx::owner;
 
 /// Unpacking a whole userland onto a busy disk.
 const IMPORT_LIMIT: Duration = Duration::from_secs(120);

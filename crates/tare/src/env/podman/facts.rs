@@ -3,16 +3,11 @@
 //! Only what `podman info` and `podman inspect` answer; foreign text is escaped, and what a version does not
 //! tell is left out. What cannot be seen from here is the configuration files behind the answers.
 
-use std::time::Duration;
+use crate::env::prelude::*;
 
 use serde_json::Value as Json;
-use tare_model::Facts;
-use tare_model::fact;
 
-use super::super::EnvError;
-use super::super::text::printable;
 use super::caller::Caller;
-use crate::cx::Context;
 
 /// What decides how podman is used, from `podman info`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

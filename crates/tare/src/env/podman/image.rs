@@ -6,16 +6,13 @@
 //! same things share one image under names of their own; podman drops it with the last name. What cannot be
 //! seen from here is how podman stores it.
 
-use std::time::Duration;
+use crate::env::prelude::*;
 
 use serde_json::Value as Json;
-use tare_model::{ArmId, RunId};
 
-use super::super::EnvError;
 use super::super::image::packed::packed_name;
 use super::super::image::{AGENT_PATH, ImageTar};
 use super::caller::{Caller, NONE, USED};
-use crate::cx::Context;
 
 /// The full name of an arm's packed image.
 pub(super) fn own_name(run: &RunId, arm: &ArmId) -> String {

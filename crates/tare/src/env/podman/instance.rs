@@ -5,21 +5,17 @@
 //! pipes end, the command's last words say why. What they cannot tell is a container that was killed for its
 //! memory.
 
-use std::net::IpAddr;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use crate::env::prelude::*;
 
 use serde_json::Value as Json;
-use tare_model::Reason;
-use tare_model::wire::{Reply, Request};
 
+use super::super::ChannelError;
 use super::super::channel::{StreamChannel, farewell, wait_for_last_words};
 use super::super::image::WORKDIR;
-use super::super::{Channel, ChannelError, Charged, EnvError, Instance};
 use super::caller::{Caller, NONE};
 use super::errors;
 use super::facts::Engine;
-use crate::cx::{CONTROL_LIMIT, Cancel, Context, Running, files};
+use crate::cx::Cancel;
 
 /// How long an agent and the command before it may take to end after they were told to.
 const STOP_LIMIT: Duration = Duration::from_secs(2);

@@ -6,13 +6,10 @@
 //! secret stays in the run's own file and in podman's arguments, where the user's own line put it, and is never told.
 //! What it cannot see: what an original has become since it was started; its files are those of the image.
 
-use std::path::{Path, PathBuf};
+use crate::env::prelude::*;
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
-use tare_model::Params;
 
-use super::super::EnvError;
 use super::super::image::packed;
 use super::super::own::command::Started;
 use super::super::own::like::Like;
@@ -22,11 +19,10 @@ use super::super::own::shared::{Copy, Policy, retold};
 use super::super::own::{
     self as env_own, CONFIGURATION, Changed, LIKE, Own, Retold, Shares, Source, Taken, Wish,
 };
-use super::super::text::{and_cleanup, not_removed, printable};
+use super::super::text::{and_cleanup, not_removed};
 use super::caller::Caller;
 use super::settings::Settings;
 use super::{Place, Podman, image};
-use crate::cx::{CONTROL_LIMIT, Context};
 
 mod beside;
 mod difference;

@@ -3,14 +3,13 @@
 //! Podman has no daemon that would know of everybody's containers: each user has a storage of their own, and whose
 //! was used is on record. Another user's storage is never read as files: podman is asked, as that user.
 
+use crate::env::prelude::*;
+
 use serde_json::Value as Json;
 
-use super::super::EnvError;
-use super::super::text::printable;
 use super::caller::Caller;
 use super::image;
 use super::instance::{remove_containers, remove_folder, remove_volumes};
-use crate::cx::{CONTROL_LIMIT, Context, files, vars};
 
 /// The containers of a run, running or not.
 fn containers(cx: &Context<'_>, caller: &Caller, run: &str) -> Result<Vec<String>, EnvError> {

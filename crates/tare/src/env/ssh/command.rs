@@ -6,13 +6,9 @@
 //! user has it; questions about them are answered by nobody, so an unknown key ends the attempt.
 //! What it cannot see: what a `ProxyCommand` or `Match exec` of the configuration does.
 
-use std::path::Path;
-use std::time::Duration;
-
-use tare_model::RunId;
+use crate::env::prelude::*;
 
 use super::settings::Settings;
-use crate::cx::CommandLine;
 
 /// How long `ssh` may take to connect.
 pub(super) const CONNECT_LIMIT: Duration = Duration::from_secs(10);

@@ -8,24 +8,21 @@
 //! What it cannot see: a connection that has died without a word; `ssh` notices after 15 s
 //! (`ServerAliveInterval` × `ServerAliveCountMax`).
 
+use crate::env::prelude::*;
+
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::IpAddr;
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
-use std::time::Duration;
+use std::sync::{MutexGuard, mpsc};
 
-use tare_model::fact;
-use tare_model::{Facts, whole_ns};
+use tare_model::whole_ns;
 
-use super::super::EnvError;
 use super::super::channel::wait_for_last_words;
 use super::command::{Share, ssh};
 use super::errors::{by_hand, has_logged_in, known_name, too_slow, trouble, words};
 use super::reader::AfterMark;
 use super::script::{END, GUARD, remote, status};
 use super::settings::Settings;
-use crate::cx::{CONTROL_LIMIT, Context, Running, aside, files};
+use crate::cx::aside;
 
 /// How long the guard may take to remove its folders and end.
 const CLOSE_LIMIT: Duration = Duration::from_secs(15);

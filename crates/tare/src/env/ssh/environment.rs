@@ -1,13 +1,9 @@
 //! A configured `ssh`: connected when it is prepared, and again when the connection was lost.
 
-use std::sync::{Arc, Mutex};
-
-use tare_model::fact;
-use tare_model::{ArmId, Facts};
+use crate::env::prelude::*;
 
 use super::super::record;
 use super::super::text::and_cleanup;
-use super::super::{EnvError, Environment, Instance, StartMode};
 use super::ID;
 use super::command::control_path;
 use super::connection::{Connection, Shared, lock, own_boot};
@@ -15,7 +11,6 @@ use super::install::{agent_for, install, sweep};
 use super::instance::SshInstance;
 use super::place::{Place, folder_name};
 use super::settings::Settings;
-use crate::cx::{Context, files};
 
 /// Connected, with the agent in its place.
 struct Ready {

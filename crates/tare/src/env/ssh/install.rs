@@ -5,16 +5,15 @@
 //! has. Then it runs once and tells its build, which finds a folder on which nothing may be run.
 //! What it cannot see: a change of the file between that and a trial.
 
-use std::time::Duration;
+use crate::env::prelude::*;
 
-use super::super::EnvError;
 use super::command::{Share, ssh};
 use super::connection::{Connection, refused};
 use super::errors::{too_slow, trouble, words};
 use super::reader::{after_mark, shown};
 use super::script::{COPY, SWEEP, remote, status};
 use super::settings::Settings;
-use crate::cx::{AgentBinary, CONTROL_LIMIT, CommandError, CommandLine, Context, Finished};
+use crate::cx::Finished;
 
 /// How long the agent's two megabytes may take both ways: 256 kbit/s would do.
 const COPY_LIMIT: Duration = Duration::from_secs(180);

@@ -4,21 +4,18 @@
 //! connection of its own, because that is what a user's `ssh host program` costs: name, keys, login, shell.
 //! What it cannot see: when the other machine's processes have really ended; the agent ends with its input.
 
-use std::net::{IpAddr, TcpListener};
-use std::time::Duration;
+use crate::env::prelude::*;
 
-use tare_model::Reason;
-use tare_model::wire::Request;
+use std::net::TcpListener;
 
 use super::super::channel::{Explaining, StreamChannel, pipes, wait_for_last_words};
-use super::super::{Channel, ChannelError, EnvError, Instance, StartMode, peer};
+use super::super::{ChannelError, peer};
 use super::command::{Share, ssh};
 use super::connection::{Connection, Shared, lock, refused};
 use super::errors::words;
 use super::reader::AfterMark;
 use super::script::{SERVE, remote};
 use super::settings::Settings;
-use crate::cx::{Context, Running};
 
 /// How long a connection may take to end after one of its sessions was lost with it.
 const END_LIMIT: Duration = Duration::from_secs(5);

@@ -3,8 +3,7 @@
 //! The name is made of the run, the arm and a number, so that nothing has to be searched for. After a `kill -9` the
 //! guard on the other machine removes the folder by itself; the record is for when it could not.
 
-use serde::{Deserialize, Serialize};
-use tare_model::{ArmId, Params, RunId};
+use crate::env::prelude::*;
 
 use super::settings::{Settings, is_plain};
 

@@ -24,13 +24,13 @@ pub(super) const END: &str = "tare-ends-here";
 /// Statuses of the scripts' own; `ssh` itself ends with 255, a shell with 126 and 127.
 pub(super) mod status {
     /// A folder could not be made.
-    pub(in super::super) const NO_FOLDER: i32 = 41;
+    pub(crate) const NO_FOLDER: i32 = 41;
     /// The folders could not be removed.
-    pub(in super::super) const NOT_REMOVED: i32 = 42;
+    pub(crate) const NOT_REMOVED: i32 = 42;
     /// The agent could not be written.
-    pub(in super::super) const NOT_WRITTEN: i32 = 51;
+    pub(crate) const NOT_WRITTEN: i32 = 51;
     /// The agent could be written but not run.
-    pub(in super::super) const NOT_RUN: i32 = 52;
+    pub(crate) const NOT_RUN: i32 = 52;
 }
 
 /// `gone FOLDER…` removes folders, and nothing of one in which something is mounted: what lies there is somebody

@@ -6,12 +6,7 @@
 //! once for each run.
 //! What it cannot see: whether the guest's host is itself a guest; nested virtualisation passes.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
-
-use tare_model::Params;
+use crate::env::prelude::*;
 
 use super::Emulator;
 use super::boot::{boot, end};
@@ -19,8 +14,6 @@ use super::command::{Accelerator, KVM, Link, Machine};
 use super::initramfs;
 use super::kernel::Kernel;
 use super::settings::{Accel, Settings};
-use crate::cx::{AgentBinary, Context, files};
-use crate::env::{EnvError, StartMode};
 
 /// How long a guest may take to report with KVM; a second is usual.
 const LIMIT: Duration = Duration::from_secs(5);

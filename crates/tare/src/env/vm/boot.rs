@@ -4,18 +4,18 @@
 //! that does not answer, and with the last lines of its console.
 //! What it cannot see: what a guest printed below the level that its kernel was told.
 
+use crate::env::prelude::*;
+
 use std::io::{Read, Write};
-use std::path::Path;
 use std::sync::mpsc;
-use std::time::Duration;
 
 use tare_model::guest::GuestReport;
 use tare_model::wire::{FrameError, read_frame};
 
 use super::command::Machine;
-use crate::cx::{AgentBinary, Context, Running, aside, files};
+use crate::cx::aside;
+use crate::env::ChannelError;
 use crate::env::channel::{LAST_WORDS_LIMIT, pipes, wait_for_last_words};
-use crate::env::{ChannelError, EnvError};
 
 /// How often it is asked, while a guest boots, whether the user has lost patience.
 const SLICE: Duration = Duration::from_millis(50);

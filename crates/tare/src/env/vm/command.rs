@@ -7,14 +7,12 @@
 //! Where root starts it, the leash makes it nobody's process, with its files opened before; and where it was built
 //! with it, its own filter forbids it what an emulator never does: other programs, other rights.
 
-use std::path::Path;
+use crate::env::prelude::*;
 
 use tare_model::guest::SHARED_TAG;
 use tare_model::launch::SiblingLink;
 
 use super::settings::{Disk, Nic, Settings};
-use crate::cx::{AgentBinary, CommandLine};
-use crate::env::StartMode;
 
 /// The emulator for this machine's own processor.
 pub(super) const PROGRAM: &str = if cfg!(target_arch = "aarch64") {

@@ -5,12 +5,8 @@
 //! timed and used again after a clean end; one whose machine was killed is thrown away.
 //! What it cannot see: what lies under the image. `cache` decides whether the host's memory does.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use crate::env::prelude::*;
 
-use crate::cx::{CONTROL_LIMIT, CommandError, CommandLine, Context, files};
-use crate::env::EnvError;
 use crate::env::text::escaped;
 
 /// The program that makes the file system, and where it lies if `PATH` has no system folders.

@@ -1,15 +1,11 @@
 //! A configured machine: what is made once, what is started, and how it ends.
 
-use std::net::IpAddr;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use crate::env::prelude::*;
 
-use tare_model::fact;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use tare_model::guest::{GuestReport, SHARED_FOLDER};
 use tare_model::launch::{OWN_USERS, SiblingLink};
-use tare_model::wire::Request;
-use tare_model::{ArmId, Facts, Reason};
 
 use super::accelerator;
 use super::boot::{Booted, boot, end};
@@ -20,12 +16,10 @@ use super::kernel::Kernel;
 use super::settings::{Disk, Network, Nic, Settings};
 use super::shared::Sharing;
 use super::{Emulator, emulator, guest_agent, initramfs, shared};
-use crate::cx::{CONTROL_LIMIT, Context, files};
 use crate::env::channel::StreamChannel;
 use crate::env::image::host_files::{self, HostFile, Wanted};
 use crate::env::siblings::{Gathering, Number, Numbers};
 use crate::env::text::and_cleanup;
-use crate::env::{Channel, Charged, EnvError, Environment, Instance, StartMode};
 
 /// How long a machine may take to switch itself off after its agent was told to end. It writes its disk back.
 const STOP_LIMIT: Duration = Duration::from_secs(10);

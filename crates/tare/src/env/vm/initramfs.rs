@@ -1,13 +1,11 @@
 //! The guest's only file system: the agent as its first process, the modules of its devices, and the programs of
 //! the host that the settings name, with the host's folders and links on the way to them.
 
-use std::path::{Path, PathBuf};
+use crate::env::prelude::*;
 
 use super::cpio::Archive;
 use super::kernel::Kernel;
 use super::settings::Settings;
-use crate::cx::{AgentBinary, files};
-use crate::env::EnvError;
 use crate::env::image::host_files::{HostEntry, HostFile};
 use crate::env::image::{GROUP, PASSWD, SSHD_FOLDERS};
 

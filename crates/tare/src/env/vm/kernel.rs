@@ -6,12 +6,9 @@
 //! everything built in.
 //! What it cannot see: whether a driver works; the guest tells that.
 
-use std::cmp::Ordering;
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use crate::env::prelude::*;
 
-use crate::cx::files;
-use crate::env::EnvError;
+use std::cmp::Ordering;
 
 /// Where distributions put kernels.
 const BOOT: &str = "/boot";

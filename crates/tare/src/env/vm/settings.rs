@@ -3,16 +3,14 @@
 //! What the emulator is asked for by name (a processor model, a machine) is only checked for its letters here;
 //! whether it exists, the emulator says when it starts.
 
-use std::path::PathBuf;
-use std::time::Duration;
+use crate::env::prelude::*;
 
-use tare_model::fact;
-use tare_model::{Facts, Params, whole_count};
+use tare_model::whole_count;
 
 use crate::env::common::{FILES, PACKAGES, PROGRAMS};
 use crate::env::reader::Reader;
 use crate::env::setting::{Form, meanings, said, settings, words};
-use crate::env::{Setting, SettingsError, Wanted};
+use crate::env::{SettingsError, Wanted};
 
 /// As everywhere but for its default: a guest has no other programs.
 const PACKED: Setting = Setting {

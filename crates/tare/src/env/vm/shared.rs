@@ -5,15 +5,11 @@
 //! nothing above it, and ends with its emulator, which alone can connect to it.
 //! What it cannot see: whether a guest's kernel keeps what another has changed; a file is to be closed before.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use crate::env::prelude::*;
 
-use tare_model::Reason;
 use tare_model::launch::RUN_VARIABLE;
 
 use super::kernel::Kernel;
-use crate::cx::{CONTROL_LIMIT, Context, Running, files, vars};
-use crate::env::EnvError;
 use crate::env::channel::{LAST_WORDS_LIMIT, wait_for_last_words};
 
 /// The program that serves the folder.

@@ -3,24 +3,14 @@
 //! A user without permission and a host that dies are child processes of this test's own program; an engine
 //! that dies is one of our own beside the real one, with all its state in a temporary folder.
 
-use std::io::{BufRead, BufReader};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use crate::prelude::*;
 
 use tare::cx::owner::{self, Owner};
-use tare::cx::{Cancel, Context, SystemClock, SystemExec, vars};
-use tare::env::docker::{DOCKER, Docker};
-use tare::env::{Availability, ChannelError, Driver, StartMode};
-use tare_model::wire::{PROTOCOL, Reply, Request};
-use tare_model::{Params, RunId};
-
-use crate::product::{Product, is_root};
+use tare::cx::{Cancel, SystemClock, SystemExec, vars};
+use tare::env::docker::Docker;
 
 use super::private_engine::{Engine, Network};
 use super::{LIMIT, ask, environment, foreign_agent, hello, null_trial, why_absent, world};
-use crate::world::{World, skip, wait_until};
 
 /// Set where a test's body runs in a child process of another test.
 const CHILD: &str = "TARE_TEST_CHILD";
@@ -76,9 +66,9 @@ fn a_user_who_may_not_use_the_socket_is_told_what_helps() {
     // The program is copied to where every user may read it.
     let folder = world.folder.path();
     let open = PermissionsExt::from_mode(0o1777);
-    std::fs::set_permissions(folder, open).unwrap();
+    fs::set_permissions(folder, open).unwrap();
     let program = folder.join("it");
-    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
     command.arg(&program);
@@ -228,9 +218,9 @@ fn an_engine_that_freezes_or_dies_is_an_error_in_bounded_time() {
     // The signal is on its way, and each thread takes it when it may.
     let threads = format!("/proc/{}/task", engine.pid().unwrap());
     wait_until("every thread of the engine stands still", || {
-        let mut threads = std::fs::read_dir(&threads).unwrap();
+        let mut threads = fs::read_dir(&threads).unwrap();
         threads.all(|thread| {
-            let status = thread.map(|it| std::fs::read_to_string(it.path().join("status")));
+            let status = thread.map(|it| fs::read_to_string(it.path().join("status")));
             // One that has ended meanwhile does nothing more.
             match status {
                 Ok(Ok(text)) => text.contains("State:\tT"),

@@ -1,9 +1,6 @@
 //! Copy-up: material on the layer, and not on a volume or a bind, told by intervals.
 
 use super::*;
-
-use tare_model::ProbeReport;
-use tare_model::wire::{Reply, Request};
 use tare_stats::hodges_lehmann_paired;
 
 /// Six pairs are the fewest that have an exact interval at 95 %.
@@ -12,7 +9,7 @@ const BLOCKS: usize = 6;
 fn copy_up(instance: &mut dyn Instance, trial: u64) -> Reply {
     let request = Request::Run {
         trial,
-        call: tare_model::ProbeCall {
+        call: ProbeCall {
             name: "copy-up".into(),
             args: Params::new().with("mib", 24i64),
         },

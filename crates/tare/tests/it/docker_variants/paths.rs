@@ -2,12 +2,6 @@
 //! said where there is none.
 
 use super::*;
-
-use std::fs;
-
-use tare_model::ProbeReport;
-use tare_model::wire::{Reply, Request};
-
 const ANSWER: Duration = Duration::from_secs(10);
 
 /// How often the engine's processes for the published ports of the container at `inside` have gone to sleep so far:
@@ -57,7 +51,7 @@ fn round_trip(
     (address, port): (String, Option<u16>),
     trial: u64,
 ) -> Trip {
-    let call = |name: &str, args| tare_model::ProbeCall {
+    let call = |name: &str, args| ProbeCall {
         name: name.into(),
         args,
     };

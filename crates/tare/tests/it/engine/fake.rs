@@ -4,27 +4,16 @@
 //! They order events and inject faults that real environments show only by accident. What they cannot show
 //! is that real environments behave; that is for the tests of the drivers.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::net::IpAddr;
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::time::Duration;
+use crate::prelude::*;
 
-use tare::cx::{
-    Agents, Cancel, Clock, CommandError, CommandLine, Context, Event, Exec, Finished, Observer,
-    Running,
-};
-use tare::env::{
-    Availability, Channel, ChannelError, Configured, Declared, Driver, EnvError, Environment,
-    Instance, Published, PublishedAt, Setting, SettingsError, StartMode,
-};
-use tare::workload::{ParamError, Workload};
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+
+use tare::cx::{Cancel, Clock, CommandError, Event, Exec, Finished, Observer, Running};
+use tare::env::{Channel, Configured, Declared, Published, PublishedAt, Setting, SettingsError};
 use tare_model::outcome::{Bytes, Exit};
-use tare_model::wire::{PROTOCOL, Reply, Request};
-use tare_model::{
-    ArmId, Facts, Failure, Params, ProbeCall, RawOutput, Reason, Recipe, RunId, Unit, whole_ns,
-};
+use tare_model::{Unit, whole_ns};
 
 use crate::unread::{Unread, find, unread};
 
@@ -176,7 +165,7 @@ impl Stage {
 
     /// Waits until this line was said so often.
     fn wait_for(&self, line: &str, times: usize) {
-        let begun = std::time::Instant::now();
+        let begun = Instant::now();
         while self.log().iter().filter(|said| *said == line).count() < times {
             assert!(begun.elapsed() < PATIENCE, "`{line}` never came");
             std::thread::yield_now();
@@ -199,7 +188,7 @@ impl Stage {
 /// An agent that is nothing but its build id.
 fn agents() -> Agents {
     let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), format!("<tare-agent-build {BUILD}>")).unwrap();
+    fs::write(file.path(), format!("<tare-agent-build {BUILD}>")).unwrap();
     Agents::only(file.path()).unwrap()
 }
 
@@ -570,7 +559,7 @@ impl Channel for FakeChannel {
                         protocol: PROTOCOL,
                         build: build.into(),
                         probes: Vec::new(),
-                        slices: std::collections::BTreeMap::new(),
+                        slices: BTreeMap::new(),
                     },
                 ));
             }

@@ -1,20 +1,13 @@
 //! The engine with scripted environments: the order of events, faults, stopping rules, resuming, and what
 //! a store keeps when its writer is killed or its disk is full.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use crate::prelude::*;
 
 use tare::cx::Event;
-use tare::plan::Plan;
-use tare::run::{AllBlocks, Precision, Registry, RunError, RunSummary, execute, resume};
-use tare::store::{Store, StoreError, StoredRun, TrialRecord};
+use tare::run::{Precision, RunError, RunSummary, resume};
+use tare::store::{StoreError, StoredRun, TrialRecord};
 use tare_model::study::A_PRIME;
-use tare_model::{
-    ArmId, ArmSpec, Facts, Failure, LIFECYCLE_FORMAT, Lifecycle, LifecycleReport, Outcome, Params,
-    Reason, Spread, StoppedBy, Study, Trial, Value, WorkloadId, WorkloadSpec,
-};
+use tare_model::{LIFECYCLE_FORMAT, Lifecycle, LifecycleReport, Spread, Trial, Value};
 
 mod cancel;
 mod durability;
@@ -26,7 +19,6 @@ mod order;
 mod real;
 mod stopping;
 
-use crate::world::skip;
 use fake::{Act, Script, Stage, is_installed, workload};
 
 /// The arms `host` (baseline), A′ and `box`; the workloads `w0` and `w1`; 3 blocks, a launch each 2.

@@ -1,17 +1,12 @@
 //! The engine with the real agent as plain processes of this machine.
 
-use std::sync::Mutex;
-
 use tare::cx::Observer;
 use tare::env;
-use tare::workload::Workload;
 use tare_model::probe_report::PROBE_FORMAT;
-use tare_model::{ProbeCall, ProbeReport, Recipe, StoppedBy};
 
 use super::*;
 use crate::traces::is_computing;
 use crate::unread::{Unread, find, unread};
-use crate::world::{World, labelled, wait_until};
 
 /// One of the agent's probes, or the life of an agent.
 fn direct(id: &str) -> Option<&'static dyn Workload> {
@@ -69,7 +64,7 @@ fn carry_out(
 
 fn assert_nothing_left(world: &World) {
     assert_eq!(labelled(world.run.as_str()), BTreeMap::new());
-    let files: Vec<_> = std::fs::read_dir(world.folder.path())
+    let files: Vec<_> = fs::read_dir(world.folder.path())
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .collect();

@@ -1,11 +1,10 @@
 //! A kernel that refuses the launcher one call after the other.
 
-use std::process::Command;
+use crate::prelude::*;
 
 use tare_model::launch::{LaunchReport, LaunchState, REFUSED_STATUS};
 
 use super::{assert_nothing_stays, launcher, roots, shell};
-use crate::world::{Snapshot, skip};
 
 /// The calls by which a container is made, and which of their occurrences are refused.
 const CALLS: [&str; 7] = [
@@ -48,7 +47,7 @@ fn refused_call_is_a_reason_and_leaves_nothing() {
             return skip("strace", &format!("nothing can be traced here: {told}"));
         }
         assert!(!words.contains("panicked"), "{told}");
-        let report = std::fs::read(&spec.report).ok();
+        let report = fs::read(&spec.report).ok();
         let report: Option<LaunchReport> =
             report.and_then(|text| serde_json::from_slice(&text).ok());
         match output.status.code() {

@@ -1,24 +1,18 @@
 //! What goes wrong with a runtime: it is none, it refuses, it hangs, it is killed, Tare is killed; and odd names.
 
-use std::io::{BufRead, BufReader};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use crate::prelude::*;
 
 use tare::env::oci::Oci;
-use tare::env::{ChannelError, Driver, EnvError, StartMode};
-use tare_model::Params;
-use tare_model::wire::Request;
 
 use super::{LIMIT, configure, each_runtime, facts, is_available, look, with};
 use crate::contract::a_dropped_instance_is_removed;
-use crate::world::{Snapshot, World, labelled, skip, system_mounts, turn, turn_where, wait_until};
+use crate::world::system_mounts;
 
 /// A runtime that is a script.
 fn script(folder: &Path, name: &str, body: &str) -> String {
     let path = folder.join(name);
-    std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
-    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
+    fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
     path.display().to_string()
 }
 
@@ -37,7 +31,7 @@ fn start_error(world: &World, settings: &Params) -> EnvError {
 
 /// The parent of a process (proc_pid_stat(5)).
 fn parent(pid: u32) -> u32 {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let (_, rest) = stat.rsplit_once(") ").unwrap();
     rest.split(' ').nth(1).unwrap().parse().unwrap()
 }
@@ -262,8 +256,8 @@ fn host_with_container(runtime: &str, folder: &Path) -> (std::process::Child, St
 /// Cgroups and devices of a run that are on the host.
 fn left_of(run: &str) -> Vec<String> {
     let mut left = Vec::new();
-    for hierarchy in std::fs::read_dir("/sys/fs/cgroup").unwrap().flatten() {
-        let groups = std::fs::read_dir(hierarchy.path()).into_iter().flatten();
+    for hierarchy in fs::read_dir("/sys/fs/cgroup").unwrap().flatten() {
+        let groups = fs::read_dir(hierarchy.path()).into_iter().flatten();
         left.extend(
             groups
                 .flatten()
@@ -327,9 +321,9 @@ fn when_host_and_supervisor_are_killed_the_cgroups_are_swept() {
 fn an_ordinary_user_is_told_to_be_root() {
     let (_turn, world) = needed!(turn_where("user", may_make_namespaces));
     let own = tempfile::tempdir().unwrap();
-    std::fs::set_permissions(own.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    fs::set_permissions(own.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let agent = own.path().join("agent");
-    std::fs::copy(&world.agents.host().path, &agent).unwrap();
+    fs::copy(&world.agents.host().path, &agent).unwrap();
     let finished = Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
         .arg(&agent)

@@ -1,15 +1,7 @@
 //! Specifications that are not Tare's own: the user's file, and the one that Docker used.
 
-use std::path::Path;
-use std::process::Command;
-
-use serde_json::json;
-use tare::env::docker::DOCKER;
-use tare::env::{Availability, Driver, EnvError, StartMode};
-use tare_model::{ArmId, Params};
-
 use super::{configure, each_runtime, facts, is_available, look, own_namespaces};
-use crate::world::{Snapshot, World, skip, turn, turn_where};
+use crate::prelude::*;
 
 /// Writes a specification that reaches for the host: its namespaces, its root cgroup, a hook.
 fn reaching_out(folder: &Path, trace: &Path) -> String {
@@ -27,7 +19,7 @@ fn reaching_out(folder: &Path, trace: &Path) -> String {
         "linux": {"cgroupsPath": "/", "namespaces": [{"type": "uts"}], "resources": {}}
     });
     let path = folder.join("config \"of\" the user's.json");
-    std::fs::write(&path, spec.to_string()).unwrap();
+    fs::write(&path, spec.to_string()).unwrap();
     path.display().to_string()
 }
 
@@ -80,7 +72,7 @@ fn what_is_no_specification_is_refused_with_its_place_and_leaves_nothing() {
     let before = Snapshot::take(&world);
     let file = |name: &str, text: &str| {
         let path = own.path().join(name);
-        std::fs::write(&path, text).unwrap();
+        fs::write(&path, text).unwrap();
         path.display().to_string()
     };
     let cases = [
@@ -125,7 +117,7 @@ fn a_specification_that_the_runtime_refuses_is_told_in_its_words() {
                    {"destination": "/x", "type": "no-such-file-system", "source": "x"}],
         "linux": {}
     });
-    std::fs::write(&path, spec.to_string()).unwrap();
+    fs::write(&path, spec.to_string()).unwrap();
     let before = Snapshot::take(&world);
     let mut environment = configure(&Params::new().with("spec", path.display().to_string()));
     let error = environment

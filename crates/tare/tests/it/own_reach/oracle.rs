@@ -1,17 +1,16 @@
 //! Listeners on the host's loopback, on a network of the user's and in a shared folder, which tell whether they were
 //! reached.
 
-use std::fs;
-use std::io::{ErrorKind, Read};
-use std::net::{TcpListener, UdpSocket};
+use crate::prelude::*;
+
+use std::io::ErrorKind;
+use std::net::UdpSocket;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
-use std::path::PathBuf;
+use std::os::unix::net::SocketAddr;
 
 use crate::own::{Bench, inspected, printed};
 use crate::own_ways::started;
-use crate::world::wait_until;
 
 /// Listeners that nobody is to reach, and a folder with a socket, a named pipe and a file.
 pub(super) struct Oracle {

@@ -1,19 +1,13 @@
 //! A command that needs the outside has it as a bare process too, like a container on a bridge, and nothing else; arms of
 //! a study join no network of the user's.
 
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use crate::prelude::*;
 
-use serde_json::Value;
-use tare::env::docker::DOCKER;
-use tare::env::{Driver, StartMode};
-use tare_model::Params;
+use std::process::ChildStdout;
 
 use super::{Oracle, assert_ran, perl_bench};
 use crate::docker::{arm, leftovers, world};
 use crate::own::{Bench, inspected, printed};
-use crate::product::Product;
-use crate::world::skip;
 
 /// Answers at a port and prints who asks.
 const SERVER: &str = "socket L,2,1,0;setsockopt L,1,2,1;bind L,pack('S n C4 x8',2,7777,0,0,0,0);listen L,99;$|=1;print\"up\\n\";\

@@ -1,14 +1,9 @@
 //! A user whose storage and folders were made to hold up or exhaust whoever cleans up after a run: pipes that nobody
 //! writes to, links to files without end, and a podman that answers without end. Nothing of it is read or waited for.
 
-use std::os::unix::fs::symlink;
-use std::path::Path;
-use std::process::Command;
-use std::time::{Duration, Instant};
+use crate::prelude::*;
 
-use tare::cx::CommandLine;
-use tare::env::{Driver, StartMode};
-use tare_model::Params;
+use std::os::unix::fs::symlink;
 
 use super::{Instead, PODMAN, place};
 
@@ -38,7 +33,7 @@ fn pipes_and_endless_files_in_what_a_user_left_are_removed_unread() {
     drop(instance);
     // The folder that the container shares with the host is the user's to fill.
     let scratch = place.world.folder.path().to_owned();
-    let mut folders: Vec<_> = std::fs::read_dir(&scratch)
+    let mut folders: Vec<_> = fs::read_dir(&scratch)
         .unwrap()
         .flatten()
         .filter(|entry| entry.file_type().unwrap().is_dir())

@@ -1,13 +1,10 @@
 //! Containers of the user's own, as podman has them: taken by the line that made them, copied and never touched.
 
+use crate::prelude::*;
+
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::Path;
-use std::process::Command;
 
 use serde_json::Value as Json;
-use tare::env::own::{Own, Shares, Source, Wish};
-use tare::env::{Driver, EnvError, StartMode};
-use tare_model::{ArmId, Params};
 
 use super::{Place, absent, place};
 use crate::own::notes_of_copies;
@@ -212,7 +209,7 @@ fn what_is_mounted_in_a_folder_of_the_users_is_not_written_to() {
     let place = needed!(place("own-below"));
     with_image(&place, |image| {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let _mounted = needed!(InMemory::at(&folder.path().join("below")));
         let mount = format!("{}:/data:U,z", folder.path().display());
         let line = ["podman", "run", "-v", &mount, image, "sleep", "9"].map(str::to_owned);
@@ -225,10 +222,10 @@ fn what_is_mounted_in_a_folder_of_the_users_is_not_written_to() {
                 "echo theirs >/data/below/theirs || echo theirs >/data/theirs || echo kept";
             assert_eq!(podman(&place, &["exec", id, "sh", "-c", script]), "kept");
         });
-        let below = std::fs::read_dir(folder.path().join("below")).unwrap();
+        let below = fs::read_dir(folder.path().join("below")).unwrap();
         assert_eq!(below.count(), 0);
         // Whose they are has not changed either.
-        assert_eq!(std::fs::metadata(folder.path()).unwrap().uid(), 0);
+        assert_eq!(fs::metadata(folder.path()).unwrap().uid(), 0);
     });
     place.assert_nothing_is_left();
 }

@@ -1,12 +1,10 @@
 //! `kill -9` of a whole run with an arm behind `ssh`: the other end cleans up by itself, and where it could
 //! not, `tare clean` does.
 
-use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
-
 use super::server::{Plan, Server, kill, left};
-use crate::world::{agent, labelled, wait_until};
+use crate::prelude::*;
+
+use crate::world::agent;
 
 /// Starts a long run in this home and waits until the agent's folder is there; its process and its name.
 fn run(server: &Server, home: &Path) -> (Child, String) {
@@ -17,7 +15,7 @@ fn run(server: &Server, home: &Path) -> (Child, String) {
         server.folder.path().join("config").display(),
         server.remote().display()
     );
-    std::fs::write(&study, text).unwrap();
+    fs::write(&study, text).unwrap();
     let mut child = tare(home)
         .arg("run")
         .arg(&study)
@@ -28,7 +26,7 @@ fn run(server: &Server, home: &Path) -> (Child, String) {
         .spawn()
         .unwrap();
     for _ in 0..600 {
-        let mut names = std::fs::read_dir(server.remote()).unwrap().flatten();
+        let mut names = fs::read_dir(server.remote()).unwrap().flatten();
         let name = names.find_map(|entry| entry.file_name().into_string().ok());
         if let Some(name) = name {
             let run = name.strip_prefix("tare-").unwrap();
@@ -103,7 +101,7 @@ fn what_the_other_end_could_not_remove_is_swept_when_it_can_be_reached_again() {
     end(child);
     server.down();
     nobody_is_left(&run);
-    let names = || std::fs::read_dir(server.remote()).unwrap().count();
+    let names = || fs::read_dir(server.remote()).unwrap().count();
     assert_eq!(
         names(),
         1,

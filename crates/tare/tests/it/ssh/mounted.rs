@@ -1,13 +1,12 @@
 //! What is mounted in the folders on the other machine is somebody else's, and stays when they are removed.
 
-use tare::env::StartMode;
-use tare_model::wire::{Reply, Request};
-use tare_model::{CommandCall, whole_ns};
+use crate::prelude::*;
+
+use tare_model::whole_ns;
 
 use super::killed::tare;
 use super::server::{Plan, Server, left};
 use super::{LIMIT, ask, environment, hello, nothing_is_left};
-use crate::world::World;
 
 #[test]
 fn what_is_mounted_in_the_folders_there_survives_their_removal() {
@@ -15,7 +14,7 @@ fn what_is_mounted_in_the_folders_there_survives_their_removal() {
     let world = World::new("ssh-mounted");
     let precious = tempfile::tempdir().unwrap();
     let data = precious.path().join("data");
-    std::fs::write(&data, "precious").unwrap();
+    fs::write(&data, "precious").unwrap();
     let mut environment = environment(&server.settings());
     let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
     hello(instance.as_mut());
@@ -39,11 +38,11 @@ fn what_is_mounted_in_the_folders_there_survives_their_removal() {
     // By the guard there, and then by another connection.
     let error = environment.remove(&world.cx()).unwrap_err().to_string();
     assert!(error.contains("something is mounted at"), "{error}");
-    assert_eq!(std::fs::read(&data).unwrap(), b"precious");
+    assert_eq!(fs::read(&data).unwrap(), b"precious");
     server.run_there(&["umount", &place]);
     environment.remove(&world.cx()).unwrap();
     nothing_is_left(&world, &server);
-    assert_eq!(std::fs::read(&data).unwrap(), b"precious");
+    assert_eq!(fs::read(&data).unwrap(), b"precious");
 }
 
 #[test]
@@ -52,7 +51,7 @@ fn what_why_could_not_remove_stays_on_record_until_it_is_cleaned() {
     let home = tempfile::tempdir().unwrap();
     let (work, precious) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let data = precious.path().join("data");
-    std::fs::write(&data, "precious").unwrap();
+    fs::write(&data, "precious").unwrap();
     // Only where the server is, which has a `/run` of its own.
     let script = format!(
         "[ \"$(ls /run)\" = sshd ] || exit 0; for d in {}/tare-*; do mkdir -p $d/here; \
@@ -74,11 +73,11 @@ fn what_why_could_not_remove_stays_on_record_until_it_is_cleaned() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("something is mounted at"), "{said}");
-    assert_eq!(std::fs::read(&data).unwrap(), b"precious");
+    assert_eq!(fs::read(&data).unwrap(), b"precious");
     // The way there is known as long as something is there.
     for (is_mounted, code) in [(true, 5), (false, 0)] {
         if !is_mounted {
-            let places = std::fs::read_dir(server.remote()).unwrap();
+            let places = fs::read_dir(server.remote()).unwrap();
             for place in places.map(|place| place.unwrap().path().join("here")) {
                 server.run_there(&["umount", place.to_str().unwrap()]);
             }
@@ -86,7 +85,7 @@ fn what_why_could_not_remove_stays_on_record_until_it_is_cleaned() {
         let output = tare(home.path()).arg("clean").output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(code), "{said}");
-        assert_eq!(std::fs::read(&data).unwrap(), b"precious");
+        assert_eq!(fs::read(&data).unwrap(), b"precious");
     }
     assert_eq!(server.left(), [""; 0]);
     assert_eq!(left(&home.path().join("runs")), [".lock"]);

@@ -7,15 +7,13 @@
 //! container.
 //! What it cannot see: what an engine with another storage driver keeps; its files are copied.
 
-use std::collections::BTreeMap;
+use crate::env::prelude::*;
+
 use std::io::Write as _;
-use std::path::{Component, Path};
+use std::path::Component;
 
 use bollard::models::{ContainerCreateBody, DriverData, ImageInspect};
 use futures_util::StreamExt;
-use serde_json::Value;
-use tare_model::Params;
-use tare_model::launch::Bind;
 
 use super::super::Docker;
 use super::super::api::Api;
@@ -24,8 +22,6 @@ use super::super::image::IMPORT_LIMIT;
 use super::difference::{self, split};
 use super::template::Template;
 use super::{Copy, EngineMachine, temporary};
-use crate::cx::{CONTROL_LIMIT, Context, files};
-use crate::env::EnvError;
 use crate::env::container::layers::Layers;
 use crate::env::image::packed;
 use crate::env::own::machine::Machine;
@@ -66,7 +62,7 @@ struct Laying<'a> {
 
 impl Docker {
     /// The files of what was taken as bare processes: [`crate::env::Driver::take_bare`].
-    pub(in crate::env::docker) fn taken_bare(
+    pub(crate) fn taken_bare(
         &self,
         cx: &Context<'_>,
         wish: &Wish<'_>,

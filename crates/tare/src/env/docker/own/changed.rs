@@ -3,14 +3,14 @@
 //! What it is asked for stands in the words of differences; what was changed is told, so that it can be repeated.
 //! What it cannot see: a change that means the same in other words; then the switch that found it stands in.
 
+use crate::env::prelude::*;
+
 use super::super::api::Api;
 use super::super::{DETECT_LIMIT, Docker};
 use super::difference::parts;
 use super::{Beside, Found, Template, kept, remedy};
 #[cfg(unix)]
 use super::{line, patch, version_of};
-use crate::cx::{Context, files};
-use crate::env::EnvError;
 use crate::env::own::command;
 use crate::env::own::{self as env_own, Changed, LIKE, Source, Taken, Wish};
 
@@ -20,7 +20,7 @@ const KEPT: &str = "own-container-changed.json";
 impl Docker {
     /// Takes it once more without these differences: [`crate::env::Driver::take_changed`]. A line is changed as its
     /// user would.
-    pub(in crate::env::docker) fn taken_changed(
+    pub(crate) fn taken_changed(
         &self,
         cx: &Context<'_>,
         taken: &Taken<'_>,

@@ -7,14 +7,9 @@
 //! user of the machine can read, but are laid into the request that it makes of the rest.
 //! What it cannot see: what the service gets from others at run time.
 
-use std::time::Duration;
-
-use serde_json::{Map, Value};
+use crate::env::prelude::*;
 
 use super::Beside;
-use crate::cx::{CommandError, CommandLine, Context};
-use crate::env::EnvError;
-use crate::env::text::printable;
 
 mod flags;
 mod needed;

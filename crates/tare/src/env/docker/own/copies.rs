@@ -6,7 +6,7 @@
 //! and go with it. A mount that holds much stays on both sides.
 //! What it cannot see: sparse files, whose holes are filled; sockets, which are in no archive.
 
-use std::path::Path;
+use crate::env::prelude::*;
 
 use bollard::models::{ContainerCreateBody, HostConfig, ImageInspect};
 use bollard::query_parameters::DownloadFromContainerOptions;
@@ -18,8 +18,6 @@ use super::super::image::{self, IMPORT_LIMIT};
 use super::difference::{Copied, copyable, switchable};
 use super::template::Template;
 use super::temporary;
-use crate::cx::{Context, files};
-use crate::env::EnvError;
 use crate::env::image::ImageTar;
 use crate::env::own::ALIKE;
 use crate::env::own::machine::Machine;
@@ -202,7 +200,7 @@ fn begins_with_folder(archive: &[u8]) -> bool {
 ///
 /// # Errors
 /// The run's copies are gone, or the engine takes them not.
-pub(in crate::env::docker) fn lay_in(
+pub(crate) fn lay_in(
     api: &Api,
     container: &str,
     copied: &[(Copied, Copy)],

@@ -6,14 +6,13 @@
 //! run's label, stands on the run's record before it is made, and is swept with it.
 //! What it cannot see: what a service finds in its volumes in real life; here they are empty.
 
-use std::time::Duration;
+use crate::env::prelude::*;
 
 use bollard::models::{
     ContainerCreateBody, EndpointSettings, HealthConfig, NetworkCreateRequest, NetworkingConfig,
 };
 use bollard::query_parameters::{CreateContainerOptions, StartContainerOptions};
-use serde_json::{Map, Value};
-use tare_model::{ArmId, whole_ns};
+use tare_model::whole_ns;
 
 use super::super::Docker;
 use super::super::api::{Api, labels_of_run};
@@ -22,11 +21,10 @@ use super::super::places::Place;
 use super::compose::{self, Needed, nanoseconds, needed, plain, strings};
 use super::template::Template;
 use super::{Beside, EngineMachine};
-use crate::cx::{CONTROL_LIMIT, Context};
 use crate::env::own::Shares;
 use crate::env::own::machine::Machine;
 use crate::env::own::share::Share;
-use crate::env::{Driver, EnvError, record};
+use crate::env::record;
 
 /// How long a service may take until it is what those want that depend on it.
 const READY_LIMIT: Duration = Duration::from_secs(60);

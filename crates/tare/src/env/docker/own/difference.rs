@@ -5,22 +5,19 @@
 //! not depend on each other: a variable, a sysctl, a limit, a security option.
 //! What it cannot see: what an engine makes of a field that it fills in only when it starts the container.
 
-use std::collections::BTreeMap;
-
-use serde_json::{Map, Value};
+use crate::env::prelude::*;
 
 use crate::env::grammar::Ulimit;
 use crate::env::own::command;
 use crate::env::own::fields::{FIELDS, Field, NO_DIFFERENCE};
 use crate::env::own::{self, Difference, IN_MEMORY_PRICE};
-use crate::env::text::printable;
 
 mod engine;
 mod health;
 mod mounts;
 
 pub(super) use health::check_ns;
-pub(in crate::env::docker) use mounts::Copied;
+pub(crate) use mounts::Copied;
 pub(super) use mounts::{copyable, switchable};
 
 /// The configuration of a container beside that of a plain one.

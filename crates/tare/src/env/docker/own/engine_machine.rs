@@ -2,27 +2,23 @@
 //!
 //! What it cannot see: the mounts of an engine that has a namespace of its own on this machine.
 
-use std::path::Path;
-
-use serde_json::Value;
-use tare_model::fact;
+use crate::env::prelude::*;
 
 use super::super::Engine;
 use super::super::api::Api;
 use super::super::errors::is_missing;
-use crate::cx::{CONTROL_LIMIT, files};
 use crate::env::own::machine::{Machine, mounts_of};
 use crate::env::own::share::Share;
 
 /// The machine of an engine, as far as it can be told.
-pub(in crate::env::docker) struct EngineMachine<'a> {
+pub(crate) struct EngineMachine<'a> {
     api: &'a Api,
     is_here: bool,
     is_recursive: bool,
 }
 
 impl<'a> EngineMachine<'a> {
-    pub(in crate::env::docker) fn of(api: &'a Api, engine: &Engine) -> Self {
+    pub(crate) fn of(api: &'a Api, engine: &Engine) -> Self {
         let text = |name: &str| engine.facts.get(name).map_or("", String::as_str);
         Self {
             api,

@@ -6,15 +6,10 @@
 //! client's own words.
 //! What it cannot see: what an engine would have refused; it says so when an arm is started.
 
-use std::time::Duration;
-
-use serde_json::Value;
+use crate::env::prelude::*;
 
 use crate::cx::stand_in::{Heard, Said, StandIn};
-use crate::cx::{CommandError, CommandLine, Context};
-use crate::env::EnvError;
 use crate::env::own::verb;
-use crate::env::text::printable;
 
 /// How long a client may take to say what it wants: it reads a few files.
 const CLIENT_LIMIT: Duration = Duration::from_secs(20);

@@ -4,13 +4,11 @@
 //! It carries the run's label, is on record before it is made, and is removed with the run.
 //! What it cannot see: what a network of another driver than `bridge` does to a program; copies have a bridge.
 
-use std::collections::BTreeSet;
-use std::path::Path;
+use crate::env::prelude::*;
 
 use bollard::models::{NetworkCreateRequest, NetworkInspect};
 use bollard::query_parameters::InspectNetworkOptions;
-use serde_json::Value;
-use tare_model::{ArmId, Params, Value as Setting};
+use tare_model::Value as Setting;
 
 use super::super::Docker;
 use super::super::api::{Api, labels_of_run};
@@ -19,9 +17,8 @@ use super::super::places::Place;
 use super::super::running::looked_up;
 use super::resolver;
 use super::template::Template;
-use crate::cx::{CONTROL_LIMIT, Context, files};
 use crate::env::own::{LIKE, Own};
-use crate::env::{Driver as _, EnvError, record};
+use crate::env::{Driver as _, record};
 
 /// Modes that are no network of the user's.
 const NOT_THE_USERS: [&str; 5] = ["", "default", "bridge", "host", "none"];
@@ -81,7 +78,7 @@ fn like(api: &Api, name: &str) -> Result<Like, EnvError> {
 
 /// Puts a container that is on networks of the user's, or linked to its containers, on a network of the run's own, unless
 /// it is to join those; what it does not join, in words. The network is that of an arm, or of the whole question.
-pub(in crate::env::docker) fn isolate(
+pub(crate) fn isolate(
     cx: &Context<'_>,
     (docker, api): (&Docker, &Api),
     template: &mut Template,
@@ -195,7 +192,7 @@ fn bridge_of(network: &NetworkInspect) -> Option<String> {
 
 impl Docker {
     /// A network like that of the copies for bare processes: [`crate::env::Driver::take_outside`].
-    pub(in crate::env::docker) fn taken_outside(
+    pub(crate) fn taken_outside(
         &self,
         cx: &Context<'_>,
         taken: &Own,

@@ -1,25 +1,22 @@
 //! Files of an image, copied from a container that is made for it and never started.
 
-use std::collections::BTreeMap;
+use crate::env::prelude::*;
+
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
 
 use bollard::models::ContainerCreateBody;
 use bollard::query_parameters::DownloadFromContainerOptions;
 use futures_util::StreamExt;
-use tare_model::Params;
 
 use super::super::api::Api;
 use super::super::image::{self, IMPORT_LIMIT};
 use super::super::{DETECT_LIMIT, Docker};
 use super::temporary;
-use crate::cx::{Context, files};
-use crate::env::EnvError;
 use crate::env::own::ImageParts;
 
 impl Docker {
     /// See [`Driver::image_parts`](crate::env::Driver::image_parts).
-    pub(in super::super) fn parts(
+    pub(crate) fn parts(
         &self,
         cx: &Context<'_>,
         settings: &Params,

@@ -6,13 +6,10 @@
 //! does to every container) is put in as a flag of its own where there is one.
 //! What it cannot see: two flags of the same meaning of which the client lets the later win.
 
-use std::collections::BTreeSet;
-
-use serde_json::Value;
+use crate::env::prelude::*;
 
 use super::difference::{Pair, is_nothing, without};
 use crate::env::own::fields::FIELDS;
-use crate::env::text::printable;
 
 /// How often the client is asked at most: it takes a twentieth of a second each time.
 const ASKED_MOST: usize = 60;

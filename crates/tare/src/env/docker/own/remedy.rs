@@ -6,9 +6,7 @@
 //! Pure: the service as the plugin printed it comes in.
 //! What it cannot see: what a difference is called in files that the plugin merged into one.
 
-use std::collections::BTreeMap;
-
-use serde_json::{Map, Value};
+use crate::env::prelude::*;
 
 use crate::env::own::fields::FIELDS;
 

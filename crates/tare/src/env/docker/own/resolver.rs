@@ -2,13 +2,9 @@
 //!
 //! What it cannot see: name servers that are set for the engine itself at its start.
 
-use std::path::Path;
-
-use serde_json::Value;
-
-use crate::cx::files;
-
 /// Where this machine keeps its name servers, and where it keeps those behind one of its own on the loopback.
+use crate::env::prelude::*;
+
 const PLACES: [&str; 2] = ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"];
 /// What engines fall back on.
 const USUAL: [&str; 2] = ["8.8.8.8", "8.8.4.4"];

@@ -5,9 +5,9 @@
 //! file, because it may hold what is secret.
 //! What it cannot see: what an original has become since it was started.
 
+use crate::env::prelude::*;
+
 use bollard::models::{ContainerCreateBody, ContainerInspectResponse, HostConfig, ImageInspect};
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use super::super::api::Api;
 use super::super::errors::printable;
@@ -17,8 +17,6 @@ use super::difference::{self, Copied, Pair};
 #[cfg(unix)]
 use super::line;
 use super::temporary;
-use crate::cx::{CONTROL_LIMIT, Context};
-use crate::env::EnvError;
 use crate::env::grammar::Ulimit;
 use crate::env::own::machine::Machine;
 use crate::env::own::share::{self, Share};
@@ -27,7 +25,7 @@ use crate::env::own::{self, Shares, reach};
 
 /// What a container of the user's was made with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(in crate::env::docker) struct Template {
+pub(crate) struct Template {
     /// The body of the request that made it, or would.
     pub(super) body: Value,
     /// The same for a plain container of the same image.
@@ -57,7 +55,7 @@ pub(in crate::env::docker) struct Template {
 
 impl Template {
     /// Reads one from the run's own file, or takes the container of this name.
-    pub(in crate::env::docker) fn of(
+    pub(crate) fn of(
         cx: &Context<'_>,
         api: &Api,
         like: &str,
@@ -94,7 +92,7 @@ impl Template {
     }
 
     /// The image's name or id.
-    pub(in crate::env::docker) fn image(&self) -> &str {
+    pub(crate) fn image(&self) -> &str {
         self.body["Image"].as_str().unwrap_or_default()
     }
 
@@ -110,7 +108,7 @@ impl Template {
     }
 
     /// The copies that an arm which does without these differences has, and where.
-    pub(in crate::env::docker) fn copied_for(&self, without: &[String]) -> Vec<(Copied, Copy)> {
+    pub(crate) fn copied_for(&self, without: &[String]) -> Vec<(Copied, Copy)> {
         let shares = share::shares(&self.body);
         let is_mounted = |copied: &&Copied| shares.iter().any(|it| it.target == copied.target);
         let copied = self.copied.iter().filter(is_mounted);
@@ -191,7 +189,7 @@ impl Template {
     }
 
     /// The configuration of an arm that does without these differences, as it may stand beside the original.
-    pub(in crate::env::docker) fn beside(
+    pub(crate) fn beside(
         &self,
         without: &[String],
         machine: &dyn Machine,
@@ -331,10 +329,7 @@ fn drop_nulls(value: &mut Value) {
 ///
 /// # Errors
 /// There is none of this name, or it is not understood.
-pub(in crate::env::docker) fn body_of(
-    api: &Api,
-    name: &str,
-) -> Result<ContainerCreateBody, EnvError> {
+pub(crate) fn body_of(api: &Api, name: &str) -> Result<ContainerCreateBody, EnvError> {
     request(&inspected(api, name)?)
 }
 

@@ -4,15 +4,15 @@
 //! that the run's folder, and with it the record, stays for `tare clean`.
 //! What it cannot see: one that an engine makes after it was given up; the sweep of the run finds it by its label.
 
+use crate::env::prelude::*;
+
 use bollard::models::ContainerCreateBody;
 use bollard::query_parameters::CreateContainerOptions;
-use tare_model::ArmId;
 
 use super::super::api::{Api, labels_of_run};
 use super::super::errors::{and_cleanup, is_conflict, is_forbidden, not_removed};
 use super::super::places::Place;
-use crate::cx::{CONTROL_LIMIT, Context};
-use crate::env::{EnvError, record};
+use crate::env::record;
 
 /// The driver under whose name it is on record.
 const DRIVER: &str = "docker";

@@ -191,7 +191,7 @@ fn set_program(spec: &mut Spec, place: &Place<'_>, remarks: &mut Remarks) {
 }
 
 /// Applies the settings to Tare's own specification, or to `base`.
-pub(in crate::env::oci) fn build(
+pub(crate) fn build(
     base: Option<&Spec>,
     settings: &Settings,
     place: &Place<'_>,

@@ -2,16 +2,13 @@
 //!
 //! What it cannot see: containers of other users' podmans.
 
-use std::path::Path;
+use crate::env::prelude::*;
 
 use serde_json::Value as Json;
 
 use super::super::caller::Caller;
-use crate::cx::{CONTROL_LIMIT, Context, files};
-use crate::env::EnvError;
 use crate::env::own::machine::{Machine, mounts_of, writes_to};
 use crate::env::own::share::Share;
-use crate::env::text::printable;
 
 /// What podman tells of a container.
 pub(super) fn inspected(cx: &Context<'_>, caller: &Caller, name: &str) -> Result<Json, EnvError> {
@@ -84,11 +81,7 @@ impl Machine for PodmansMachine<'_> {
 }
 
 /// The running containers that write to a path.
-pub(in crate::env::podman) fn writers(
-    cx: &Context<'_>,
-    caller: &Caller,
-    path: &Path,
-) -> Vec<String> {
+pub(crate) fn writers(cx: &Context<'_>, caller: &Caller, path: &Path) -> Vec<String> {
     let running = caller.ask(
         cx,
         "list containers",

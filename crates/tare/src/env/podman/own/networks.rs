@@ -3,13 +3,10 @@
 //! It carries the run's label and is removed with the run, whose record names this podman.
 //! What it cannot see: what a network of another driver than `bridge` does to a program; copies have a bridge.
 
-use tare_model::ArmId;
+use crate::env::prelude::*;
 
 use super::super::caller::Caller;
 use super::words::Unit;
-use crate::cx::{CONTROL_LIMIT, Context};
-use crate::env::EnvError;
-use crate::env::text::printable;
 
 /// Modes that are no network of the user's, up to a colon.
 const NOT_THE_USERS: [&str; 9] = tare_model::rows! {
@@ -61,11 +58,7 @@ fn is_there(cx: &Context<'_>, caller: &Caller, name: &str) -> Result<bool, EnvEr
 }
 
 /// Removes the network of an arm's copies, if there is one.
-pub(in crate::env::podman) fn remove(
-    cx: &Context<'_>,
-    caller: &Caller,
-    arm: &ArmId,
-) -> Result<(), EnvError> {
+pub(crate) fn remove(cx: &Context<'_>, caller: &Caller, arm: &ArmId) -> Result<(), EnvError> {
     let name = of_copies(cx, Some(arm));
     if is_there(cx, caller, &name)? {
         let arguments = ["network", "rm", "--force", "--", &name];

@@ -5,12 +5,9 @@
 //! Pure: the help and the words come in.
 //! What it cannot see: what a flag does; a container is made of the line, and looked at, to find that out.
 
-use std::collections::BTreeMap;
+use crate::env::prelude::*;
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Value as Json, json};
-
-use crate::env::text::printable;
+use serde_json::Value as Json;
 
 /// The flags of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -97,7 +94,7 @@ pub(super) struct Line {
 }
 
 /// Where `run` or `create` stands, behind flags of podman's own.
-pub(in crate::env::podman) fn verb(words: &[String]) -> Option<usize> {
+pub(crate) fn verb(words: &[String]) -> Option<usize> {
     let mut place = 1;
     let mut may_be_text = false;
     loop {

@@ -3,10 +3,9 @@
 //! Pure: what the plugin printed comes in.
 //! What it cannot see: flags that a client is too old for; it says so when it is asked.
 
-use serde_json::{Map, Value, json};
-use tare_model::whole_part;
+use crate::env::prelude::*;
 
-use crate::env::text::printable;
+use tare_model::whole_part;
 
 /// How a part of a service becomes flags.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +21,7 @@ pub(super) enum Form {
 }
 
 /// A text as it was meant: the plugin doubles dollars, so that its answer can be a compose file again.
-pub(in crate::env::docker::own) fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     text.replace("$$", "$")
 }
 
@@ -35,7 +34,7 @@ pub(super) fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-pub(in crate::env::docker::own) fn strings(value: Option<&Value>) -> Vec<String> {
+pub(crate) fn strings(value: Option<&Value>) -> Vec<String> {
     match value {
         Some(Value::Array(list)) => list.iter().filter_map(scalar).collect(),
         Some(other) => scalar(other).into_iter().collect(),
@@ -44,7 +43,7 @@ pub(in crate::env::docker::own) fn strings(value: Option<&Value>) -> Vec<String>
 }
 
 /// Nanoseconds of a length such as `1m30s` or `1.5s`.
-pub(in crate::env::docker::own) fn nanoseconds(text: &str) -> Option<i64> {
+pub(crate) fn nanoseconds(text: &str) -> Option<i64> {
     let (mut all, mut rest) = (0.0, text);
     while !rest.is_empty() {
         let end = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.')?;

@@ -7,16 +7,16 @@ use serde_json::{Map, Value};
 
 /// A service that another one depends on, and how it is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::env::docker::own) struct Needed {
-    pub(in crate::env::docker::own) name: String,
+pub(crate) struct Needed {
+    pub(crate) name: String,
     /// Whether it is wanted at its end rather than at work.
-    pub(in crate::env::docker::own) ends: bool,
+    pub(crate) ends: bool,
     /// Whether those that want it do without it if need be.
-    pub(in crate::env::docker::own) may_be_missing: bool,
+    pub(crate) may_be_missing: bool,
 }
 
 /// What a service depends on, each behind those that it depends on itself.
-pub(in crate::env::docker::own) fn needed(config: &Value, name: &str) -> Vec<Needed> {
+pub(crate) fn needed(config: &Value, name: &str) -> Vec<Needed> {
     let mut all = Vec::new();
     if let Some(services) = config["services"].as_object() {
         collect(services, name, &mut all, &mut vec![name.to_owned()]);

@@ -4,7 +4,7 @@ use super::{Pair, Part, Switch};
 use crate::env::own::Difference;
 
 /// How long an engine waits between two checks, from what its configuration says; without a word of it, half a minute.
-pub(in crate::env::docker::own) fn check_ns(interval_ns: i64) -> u64 {
+pub(crate) fn check_ns(interval_ns: i64) -> u64 {
     match u64::try_from(interval_ns) {
         Ok(0) | Err(_) => 30_000_000_000,
         Ok(interval_ns) => interval_ns,

@@ -5,30 +5,26 @@
 //! ([`copies`](super::super::copies)).
 //! What it cannot see: links of the image on the way to a mount.
 
-use std::path::{Path, PathBuf};
-
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use crate::env::prelude::*;
 
 use super::{Pair, Part, Switch, host_config};
 use crate::env::own::share::{self, Share};
 use crate::env::own::shared::Copy;
 use crate::env::own::{self, Difference, Shares, is_difference};
-use crate::env::text::printable;
 
 /// The files below a mount, copied once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::env::docker) struct Copied {
+pub(crate) struct Copied {
     /// Where it is mounted.
-    pub(in crate::env::docker) target: String,
+    pub(crate) target: String,
     /// The archive that the engine made of it.
-    pub(in crate::env::docker) archive: PathBuf,
+    pub(crate) archive: PathBuf,
     /// Whether it is a folder, and no single file.
-    pub(in crate::env::docker) is_folder: bool,
+    pub(crate) is_folder: bool,
     /// Whether the mount can be left away, its files being in the layer.
-    pub(in crate::env::docker) may_go: bool,
+    pub(crate) may_go: bool,
     /// Whether it stands in for the mount, because the command writes there.
-    pub(in crate::env::docker) stands_in: bool,
+    pub(crate) stands_in: bool,
 }
 
 impl Copied {
@@ -38,7 +34,7 @@ impl Copied {
     }
 
     /// Where its files are laid in an arm that does without these parts, if they are.
-    pub(in crate::env::docker) fn copy(&self, without: &[String]) -> Option<Copy> {
+    pub(crate) fn copy(&self, without: &[String]) -> Option<Copy> {
         if self.may_go && without.iter().any(|id| self.is_named(id)) {
             return Some(Copy::Layer);
         }
@@ -56,7 +52,7 @@ fn id_of(target: &str) -> String {
 
 /// The shares that could be left away, and the places inside of the others, with the reason why not. `image_volumes` are
 /// the places of the image's own volumes.
-pub(in crate::env::docker::own) fn switchable(
+pub(crate) fn switchable(
     body: &Value,
     policy: Shares,
     image_volumes: &[String],
@@ -89,7 +85,7 @@ pub(in crate::env::docker::own) fn switchable(
 
 /// The shares that the command could write to and of which every arm can have a copy of its own. `image_volumes` as
 /// above.
-pub(in crate::env::docker::own) fn copyable(body: &Value, image_volumes: &[String]) -> Vec<Share> {
+pub(crate) fn copyable(body: &Value, image_volumes: &[String]) -> Vec<Share> {
     let places = places(body, image_volumes);
     let shares = share::shares(body).into_iter();
     shares

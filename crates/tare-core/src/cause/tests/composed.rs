@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use tare_model::dossier::DossierCell;
 use tare_model::{Facts, Value, Verdict};
 
-use super::entry::Entry;
-use super::{ArmEvidence, Case, Suspicion};
+use super::super::entry::Entry;
+use super::super::{ArmEvidence, Case, Suspicion};
 pub(crate) use crate::testing::cell;
 
 /// A case under construction.
@@ -130,7 +130,7 @@ impl Composed {
 
     /// Every suspicion of the catalogue, the likeliest first.
     pub(crate) fn ranked(&self) -> Vec<(&'static str, Suspicion)> {
-        super::suspicions(&self.case())
+        super::super::suspicions(&self.case())
             .into_iter()
             .map(|(cause, suspicion)| (cause.id, suspicion))
             .collect()

@@ -1,0 +1,16 @@
+//! What a cause's file is written with.
+
+pub(super) use tare_model::unit::bytes;
+pub(super) use tare_model::{Facts, Params, counter, fact};
+
+pub(super) use super::entry::{Entry, Found};
+pub(super) use super::kind::{Kind, is_own_probe};
+pub(super) use super::queries::{
+    Place, cpus_in, is_cost, kernel, memory_limit, number, of_work_mount, quota, ratio,
+    usable_cpus, words,
+};
+#[cfg(test)]
+pub(super) use super::tests::composed::{Composed, cell, check};
+pub(super) use super::triage::Family;
+pub(super) use super::{ArmEvidence, Case, Counterfactual, switch};
+pub(super) use crate::driver::mechanism::Kind as Mechanism;

@@ -1,0 +1,22 @@
+//! What most drivers are written with.
+
+pub(crate) use std::collections::{BTreeMap, BTreeSet};
+pub(crate) use std::net::{IpAddr, Ipv4Addr};
+pub(crate) use std::path::{Path, PathBuf};
+pub(crate) use std::sync::{Arc, Mutex, PoisonError};
+pub(crate) use std::time::Duration;
+
+pub(crate) use serde::{Deserialize, Serialize};
+pub(crate) use serde_json::{Map, Value, json};
+pub(crate) use tare_model::launch::Bind;
+pub(crate) use tare_model::wire::{Reply, Request};
+pub(crate) use tare_model::{ArmId, Facts, Params, Reason, RunId, fact};
+
+pub(crate) use super::text::printable;
+pub(crate) use super::{
+    Availability, Channel, Charged, Configured, Declared, Driver, EnvError, Environment, Instance,
+    Setting, StartMode,
+};
+pub(crate) use crate::cx::{
+    AgentBinary, CONTROL_LIMIT, CommandError, CommandLine, Context, Running, files, vars,
+};

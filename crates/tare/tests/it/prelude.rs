@@ -1,0 +1,40 @@
+//! What most tests here use.
+
+pub(crate) use std::collections::{BTreeMap, BTreeSet};
+pub(crate) use std::fs;
+pub(crate) use std::io::{BufRead, BufReader, Read, Write};
+pub(crate) use std::net::{TcpListener, TcpStream};
+#[cfg(unix)]
+pub(crate) use std::os::unix::fs::PermissionsExt;
+#[cfg(unix)]
+pub(crate) use std::os::unix::net::{UnixListener, UnixStream};
+pub(crate) use std::path::{Path, PathBuf};
+pub(crate) use std::process::{Child, Command, Output, Stdio};
+pub(crate) use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+pub(crate) use std::time::{Duration, Instant};
+
+pub(crate) use serde_json::{Value, json};
+pub(crate) use tare::cx::{Agents, CommandLine, Context};
+pub(crate) use tare::env::docker::DOCKER;
+pub(crate) use tare::env::own::{Own, Shares, Source, Wish};
+pub(crate) use tare::env::{
+    Availability, ChannelError, Charged, Driver, EnvError, Environment, Instance, StartMode,
+};
+pub(crate) use tare::plan::Plan;
+pub(crate) use tare::run::{AllBlocks, Registry, execute};
+pub(crate) use tare::store::Store;
+pub(crate) use tare::workload::{Declared, DecodeError, ParamError, Workload};
+pub(crate) use tare_model::wire::{PROTOCOL, Reply, Request};
+pub(crate) use tare_model::{
+    ArmId, ArmSpec, CommandCall, Facts, Failure, Outcome, Params, ProbeCall, ProbeReport,
+    RawOutput, Reason, Recipe, RunId, Sample, StoppedBy, Study, WorkloadId, WorkloadSpec,
+};
+
+#[cfg(target_os = "linux")]
+pub(crate) use crate::product::{
+    Ended, Product, assert_valid_dossier, has_container, has_docker, is_root, words,
+};
+pub(crate) use crate::talk::{ask, hello, inner_facts};
+pub(crate) use crate::world::{
+    Snapshot, World, labelled, note_skipped_contract, skip, turn, turn_where, wait_until,
+};
