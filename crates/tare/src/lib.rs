@@ -6,11 +6,10 @@
 //! dossier, and the dossier is drawn ([`report`]). Everything that touches the outside world goes
 //! through [`cx`]. What is pure is the crate `tare-core`.
 
-pub use tare_core::{analyze, cause, driver, plan, report, workload};
+pub use tare_core::{analyze, cause, compare, driver, plan, report, workload};
 use tare_core::{parity, suggest};
 
 pub mod cli;
-pub mod compare;
 pub mod config;
 pub mod cx;
 pub mod env;

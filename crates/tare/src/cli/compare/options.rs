@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use tare_model::command::Pick;
 
 use super::super::{Exit, Failed, output};
@@ -11,6 +12,24 @@ use crate::compare::limits::Limits;
 use crate::config::units;
 use crate::env;
 use crate::workload::user_command;
+
+/// The runners for whose logs there are lines.
+fn runners() -> impl TypedValueParser<Value = Annotations> {
+    let named = |name, about| PossibleValue::new(name).help(about);
+    PossibleValuesParser::new([
+        named("github", "GitHub's workflow commands"),
+        named(
+            "gitlab",
+            "A plain line: GitLab shows the JUnit report instead",
+        ),
+        named("none", "Nothing"),
+    ])
+    .map(|name| match name.as_str() {
+        "github" => Annotations::Github,
+        "gitlab" => Annotations::Gitlab,
+        _ => Annotations::None,
+    })
+}
 
 #[allow(
     clippy::struct_excessive_bools,
@@ -139,7 +158,7 @@ pub(crate) struct Options {
     #[arg(long, alias = "export-markdown", value_name = "FILE.md")]
     pub(super) summary: Option<PathBuf>,
     /// Print a line that marks the job on this runner.
-    #[arg(long, value_name = "RUNNER", default_value = "none")]
+    #[arg(long, value_name = "RUNNER", default_value = "none", value_parser = runners())]
     pub(super) annotations: Annotations,
     /// The command, where environments or revisions are compared.
     #[arg(last = true, value_name = "CMD")]

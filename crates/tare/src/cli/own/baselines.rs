@@ -222,7 +222,9 @@ impl Baselines<'_> {
         });
         let inside = self.inside;
         match why::calibrate::look(self.cx, ask, &ask.settings, Some(inside)) {
-            Ok(first) if inside.is_over(&first) => Err(alone(inside.too_long(ask), self.own)),
+            Ok(first) if inside.is_over(&first) => {
+                Err(alone(Trouble::too_long(ask, inside), self.own))
+            }
             // What a client prints are its measurements.
             Ok(first)
                 if ask.call.client.is_some()
@@ -238,7 +240,7 @@ impl Baselines<'_> {
             }
             // It ends nowhere.
             Err(Trouble::TooLong { .. }) if matches!(inside, Inside::CutOff(_)) => {
-                Err(alone(inside.too_long(ask), self.own))
+                Err(alone(Trouble::too_long(ask, inside), self.own))
             }
             Err(Trouble::Cancelled) => Err(Trouble::Cancelled.into()),
             Err(error) if error.may_have_left() => Err(error.into()),

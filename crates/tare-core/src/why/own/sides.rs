@@ -13,7 +13,7 @@ use tare_model::{CommandChange, Params, Value};
 
 use super::super::Ask;
 use super::super::counterfactual::Tried;
-use crate::env::own::Difference;
+use crate::driver::own::Difference;
 
 /// The first side's name; the second one's is `b`.
 pub const FIRST: &str = "a";

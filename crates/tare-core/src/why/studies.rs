@@ -30,7 +30,7 @@ const A_PRIME_ROOM: usize = 6;
 /// Commands shorter than this have their environment's start-up measured beside them.
 const START_UP_BELOW_NS: u64 = 3_000_000_000;
 /// Output from which on a command is taken for one that prints much.
-pub(super) const CHATTY_BYTES: usize = 64 << 10;
+pub const CHATTY_BYTES: usize = 64 << 10;
 
 /// Host, A′ and environment in a few blocks: whether there is a cost at all, and counters for the causes. `None`
 /// where not even six blocks of the two sides fit.
@@ -388,6 +388,18 @@ pub(super) mod tests {
             carried: vec!["carried".into()],
             instead: Vec::new(),
             own: None,
+        }
+    }
+
+    #[test]
+    fn only_packed_environment_starts_at_its_root() {
+        let started = |driver: &str| {
+            let ask = ask(driver, Params::new());
+            ask.change().directory
+        };
+        assert_eq!(started("vm").as_deref(), Some("/"));
+        for driver in ["docker", "container", "ssh", "oci"] {
+            assert_eq!(started(driver), None, "{driver}");
         }
     }
 

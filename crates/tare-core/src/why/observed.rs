@@ -8,10 +8,8 @@ use std::collections::BTreeMap;
 use tare_model::command::InSlices;
 use tare_model::{CommandReport, Facts};
 
-use super::{Ask, Trouble};
-
 /// From so many times as much on a cost is plain to see.
-pub(super) const PLAIN_TIMES: u64 = 4;
+pub const PLAIN_TIMES: u64 = 4;
 
 /// What was seen of the command in one place.
 #[derive(Debug, Clone, PartialEq)]
@@ -90,17 +88,8 @@ impl Inside {
         limit_ns / PLAIN_TIMES <= first.host.wall_ns
     }
 
-    /// The trouble that it takes too long.
-    pub fn too_long(&self, ask: &Ask) -> Trouble {
-        Trouble::TooLong {
-            place: format!("in `{}`", ask.driver),
-            limit_s: self.wall_ns() / 1_000_000_000,
-            budget_s: ask.budget_ns / 1_000_000_000,
-        }
-    }
-
     /// The look, where another one would take long or not end; `other` is the one at the other side.
-    pub(super) fn for_good(&self, other: &Observed, long_ns: u64) -> Option<Observed> {
+    pub fn for_good(&self, other: &Observed, long_ns: u64) -> Option<Observed> {
         match self {
             Self::Ended(look) if look.wall_ns > long_ns => Some((**look).clone()),
             Self::Ended(_) => None,
@@ -119,7 +108,7 @@ impl Inside {
 }
 
 /// How both can be cut.
-pub(crate) fn common(one: InSlices, other: InSlices) -> InSlices {
+pub fn common(one: InSlices, other: InSlices) -> InSlices {
     InSlices {
         ns: one.ns.min(other.ns),
         one_processor: one.one_processor && other.one_processor,

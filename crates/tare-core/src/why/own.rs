@@ -17,7 +17,7 @@ use tare_model::{ArmSpec, CommandCall, CommandChange, Params};
 
 use super::ladder::Step;
 use super::{Ask, Base};
-use crate::env::own::{self, Difference, Own};
+use crate::driver::own::{self, Difference, Own};
 
 pub mod applied;
 pub mod baseline;
@@ -35,7 +35,7 @@ pub(super) use sifting::sifted;
 
 /// The baseline's name where that is the image in a plain container, which is a step elsewhere.
 pub const PLAIN: &str = "plain";
-pub use tare_core::driver::own::IMAGE;
+pub use crate::driver::own::IMAGE;
 /// The step from a bare process to a container without differences; the last step; and the one below the baseline.
 const CONTAINER: &str = "what every container is: control groups, layers, the engine's runtime";
 const OF_ITS_OWN: &str = "what the container has of its own";

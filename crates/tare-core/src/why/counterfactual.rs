@@ -23,7 +23,7 @@ use super::readings::{Readings, span};
 use super::total::{Removed, Total};
 use crate::cause::switch::{is_over, target};
 use crate::cause::{self, Case, Counterfactual, Suspicion};
-use crate::env::own;
+use crate::driver::own;
 
 /// The least share of the cost that confirms a cause.
 pub const MOST: f64 = 0.5;

@@ -19,7 +19,7 @@ fn arm(id: &str, settings: Params) -> ArmSpec {
 }
 
 fn of_user() -> ArmSpec {
-    arm("docker", Params::new().with(env::own::LIKE, "web"))
+    arm("docker", Params::new().with(own_env::LIKE, "web"))
 }
 
 /// A comparison with a margin of 2 % and its verdict.
@@ -360,7 +360,7 @@ fn start_of_the_container_is_a_line() {
         life_ns: Some(310_000_000),
         carried: vec![format!(
             "{}`/data` (the command may write there)",
-            env::own::ALIKE
+            own_env::ALIKE
         )],
         ..tare_model::arm::Asked::default()
     });

@@ -14,7 +14,7 @@ use tare_model::{CommandChange, fact};
 use super::super::observed::Observed;
 use super::super::{Base, HOST};
 use super::{Asks, IMAGE, PLAIN};
-use crate::env::own::{self, Bare, Difference, Own};
+use crate::driver::own::{self, Bare, Difference, Own};
 
 /// So many files are named at most.
 const NAMED_MOST: usize = 3;

@@ -7,7 +7,7 @@ use super::super::search::Shown;
 use super::super::studies;
 use super::sifting::narrowest;
 use super::*;
-use crate::env::own::WITHOUT;
+use crate::driver::own::WITHOUT;
 
 fn difference(id: &str, may_be_needed: bool) -> Difference {
     Difference {

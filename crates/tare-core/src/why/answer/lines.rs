@@ -6,7 +6,7 @@ use tare_model::{AnswerLabel, ArmSpec, Status, WhyOutcome, WhyReason};
 
 use super::{Spent, Terms, plural, size};
 use crate::cause;
-use crate::env::own::{self as own_env, ALIKE, OWN};
+use crate::driver::own::{self as own_env, ALIKE, OWN};
 use crate::why::own;
 
 /// So many causes are shown with what to change; the rest is in the breakdown.

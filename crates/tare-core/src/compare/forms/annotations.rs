@@ -5,7 +5,7 @@ use crate::compare::{Comparison, Decision};
 use crate::report::foreign::harmless;
 
 /// Whose log it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Annotations {
     /// GitHub's workflow commands.
     Github,

@@ -14,7 +14,7 @@ use super::super::readings::{Readings, span};
 use super::super::studies::{Arms, base_arms};
 use super::super::total::Total;
 use super::super::{Ask, FEWEST, First};
-use crate::env::own::{OWN, WITHOUT};
+use crate::driver::own::{OWN, WITHOUT};
 
 /// What the arm is called, and the suspect in it that says what was changed.
 const APPLIED: &str = "applied";

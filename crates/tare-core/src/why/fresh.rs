@@ -10,7 +10,7 @@ const TIMES: f64 = 1.5;
 const APART_NS: u64 = 30_000_000;
 
 /// In what the two differ, as what follows "because".
-pub(super) fn differs(first: &CommandReport, next: &CommandReport) -> Option<String> {
+pub fn differs(first: &CommandReport, next: &CommandReport) -> Option<String> {
     if first.exit.is_success() && !next.exit.is_success() {
         return Some("a second run in the same one fails".to_owned());
     }

@@ -13,7 +13,7 @@ use super::super::search::Shown;
 use super::members::{Fate, Rest, fate, sorted, without_one};
 use super::sides::FIRST;
 use super::{Asks, CLAIM, ONE_OF, PROOF, RUNNING, SEVERAL, TOGETHER, TRY};
-use crate::env::own::{Difference, OWN};
+use crate::driver::own::{Difference, OWN};
 
 /// The switch that takes others with it: a container on the host's network has neither a network, nor published
 /// ports, nor sysctls of its own.

@@ -9,7 +9,7 @@ use tare_stats::{Interval, detectable_effect};
 use super::{FEWEST, HOST, own, readings};
 use crate::analyze::{LEVEL, RunData};
 use crate::config::units;
-use crate::env;
+use crate::driver::own as own_env;
 use crate::workload::sanity::CUT_OFF;
 
 mod lines;
@@ -41,7 +41,7 @@ impl Sides<'_> {
     fn inside(&self) -> String {
         if self.baseline == own::sides::FIRST {
             "with b".to_owned()
-        } else if env::own::is_own(&self.env.settings) {
+        } else if own_env::is_own(&self.env.settings) {
             "in your container".to_owned()
         } else {
             format!("in `{}`", self.env.id)
@@ -52,7 +52,7 @@ impl Sides<'_> {
         match self.baseline {
             own::sides::FIRST => "than with a",
             own::PLAIN => "than in a plain container",
-            HOST if !env::own::is_own(&self.env.settings) => "than on the host",
+            HOST if !own_env::is_own(&self.env.settings) => "than on the host",
             _ => "than outside",
         }
     }

@@ -25,7 +25,7 @@ use super::sifting::{narrowest, suspect_of};
 use super::trace::Trace;
 use super::{Asks, COPY, PLAIN, PROOF, TRY, sides, steps};
 use crate::analyze::RunData;
-use crate::env::own::{self, WITHOUT};
+use crate::driver::own::{self, WITHOUT};
 
 /// Arms of one round of the search at most.
 const ARMS_MOST: usize = 6;

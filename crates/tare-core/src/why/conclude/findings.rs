@@ -15,7 +15,7 @@ use super::super::total::{Removed, Total};
 use super::{START_UP, is_of_start_up, metric, suspects};
 use crate::analyze::RunData;
 use crate::cause::queries;
-use crate::env::own;
+use crate::driver::own;
 use crate::workload::user_command;
 
 /// Suspects as they are judged. All shares are of one total, which has the start-up in it or has not; what is no part

@@ -117,7 +117,7 @@ mod tests {
         let plan = |every_ns| {
             let mut ask = ask("docker", Params::new());
             let mut study = first_study(&ask, &first(SECOND), 115 * SECOND).unwrap();
-            let difference = crate::env::own::Difference {
+            let difference = crate::driver::own::Difference {
                 every_ns,
                 ..Default::default()
             };

@@ -1,6 +1,6 @@
 //! `why`: which mechanism makes a command of the user's cost more in an environment, proved by switching it off.
 //!
-//! In order: carry the command there ([`carry`]), look at it on both sides ([`calibrate`]), compare host, A′ and
+//! In order: carry the command there, look at it on both sides (the crate `tare` does both), compare host, A′ and
 //! environment in a few blocks, ask the causes, and then, as far as the time goes, run studies whose arms are the
 //! host, the environment, suspects switched off ([`counterfactual`]) and the steps between ([`ladder`]), all in the
 //! same randomised blocks ([`studies`]). After the run of any other study, [`proof`] tries its suspects. What is
@@ -20,15 +20,13 @@ use tare_model::{
 use tare_model::{counter, fact};
 
 use crate::cause::Case;
-use crate::env;
-use crate::env::mechanism::Kind;
-use crate::env::own::{WITHOUT, leave_out};
+use crate::driver::Files;
+use crate::driver::mechanism::Kind;
+use crate::driver::own::{WITHOUT, leave_out};
 use crate::workload::{Workload, user_command};
 
 pub mod again;
 mod answer;
-pub mod calibrate;
-pub mod carry;
 pub mod conclude;
 pub mod counterfactual;
 pub mod cut_off;
@@ -39,21 +37,17 @@ pub mod observed;
 pub mod own;
 pub mod pace;
 pub mod proof;
-pub mod proxied;
+pub mod readings;
 pub mod search;
-mod served;
 mod settled;
 pub mod studies;
 mod total;
-pub mod trouble;
 
 pub use conclude::conclude;
 pub use joined::joined;
 pub use observed::First;
 use observed::Observed;
 pub use settled::is_settled;
-pub use tare_core::why::readings;
-pub use trouble::Trouble;
 
 /// The id of every study made here.
 pub const STUDY: &str = "why";
@@ -72,7 +66,8 @@ const PARTS_OF_MOUNT: [&str; 4] = [
     fact::MOUNT_SUPER_OPTIONS,
 ];
 
-const HOST: &str = "host";
+/// The host's name, as a driver and as an arm.
+pub const HOST: &str = "host";
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq)]
@@ -148,7 +143,7 @@ impl Ask {
 
     /// What is done to the command in the environment, and at every step on the way there. An engine's containers
     /// write into its log.
-    fn change(&self) -> CommandChange {
+    pub fn change(&self) -> CommandChange {
         let head = self.own.as_ref().map(|own| own.head.clone());
         let head = head.unwrap_or_default();
         CommandChange {
@@ -171,12 +166,10 @@ impl Ask {
 
     /// The same in an arm of another driver.
     fn change_in(&self, driver: &str) -> CommandChange {
-        let has_log = env::mechanisms(driver).of(Kind::Output).is_some();
+        let has_log = crate::driver::mechanisms(driver).of(Kind::Output).is_some();
         // Where only what was packed is inside, the working directory is not.
-        let has_directory = env::find(driver).is_none_or(|found| {
-            found.declared().files != env::Files::Packed
-                || found.settings().iter().any(|spec| spec.name == "binds")
-        });
+        let has_directory =
+            crate::driver::find(driver).is_none_or(|found| found.files != Files::Packed);
         let is_server = self.call.client.is_some();
         CommandChange {
             directory: (!has_directory).then(|| "/".to_owned()),
@@ -192,7 +185,7 @@ impl Ask {
     }
 
     /// Whether each run is in a new container, on both sides.
-    fn is_fresh(&self) -> bool {
+    pub fn is_fresh(&self) -> bool {
         self.own.as_ref().is_some_and(|own| own.fresh.is_some())
     }
 

@@ -11,7 +11,7 @@ use tare_model::dossier::{DossierFinding, Span};
 
 use super::sifting::suspect_of;
 use super::{Asks, SEVERAL};
-use crate::env::own::OWN;
+use crate::driver::own::OWN;
 use crate::why::counterfactual::MOST;
 
 /// Why an arm without a difference has no values.
