@@ -416,3 +416,20 @@ pub fn input_of(study: &Study) -> Option<String> {
     let call = study.workloads.first().filter(|_| study.id == STUDY)?;
     CommandCall::from_args(&call.params).ok()?.stdin_file
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_packed_environment_starts_at_its_root() {
+        let started = |driver: &str| {
+            let ask = studies::tests::ask(driver, Params::new());
+            ask.change().directory
+        };
+        assert_eq!(started("vm").as_deref(), Some("/"));
+        for driver in ["docker", "container", "ssh", "oci"] {
+            assert_eq!(started(driver), None, "{driver}");
+        }
+    }
+}

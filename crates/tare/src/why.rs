@@ -1,15 +1,25 @@
 //! `why`: the half that touches the machine. What is asked, planned and concluded is in [`tare_core::why`].
 //!
-//! A command is carried into an environment ([`carry`]) and looked at on both sides ([`calibrate`]).
+//! What is asked ([`question`], [`asked`]) is a command, which is carried into an environment ([`carry`]), a container of the user's
+//! ([`user`]) or two sides of a comparison ([`two_sides`]). It is looked at on both sides ([`calibrate`]), and then study
+//! after study is carried out ([`rounds`]). After any other study its suspects are tried ([`proving`]).
 
 pub use tare_core::why::*;
 pub use trouble::Trouble;
 
+pub(crate) mod asked;
 pub mod calibrate;
 pub mod carry;
+mod line;
+pub(crate) mod proving;
 pub mod proxied;
+pub(crate) mod question;
+pub(crate) mod rounds;
 mod served;
 pub mod trouble;
+mod two_sides;
+pub(crate) mod user;
+mod words;
 
 #[cfg(test)]
 mod tests {

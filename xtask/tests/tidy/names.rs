@@ -36,7 +36,7 @@ const TABLES_OF_NAMES: [Table; 2] = [
             ("tare/src/env/docker/own/", &["engine."]),
             ("tare/src/env/podman/own", &["engine."]),
             ("tare/src/env/docker/catalogue.rs", &["engine."]),
-            ("tare/src/why/own", &["engine.", "sysctl."]),
+            ("tare-core/src/why/own", &["engine.", "sysctl."]),
         ],
     },
     Table {
@@ -110,7 +110,7 @@ fn is_of(path: &str, writer: Writer) -> bool {
         Writer::Driver => &["tare/src/env/", "tare-core/src/driver/"],
         Writer::Run => &[
             "tare/src/run/",
-            "tare/src/cli/session.rs",
+            "tare/src/session.rs",
             "tare-core/src/analyze/decode.rs",
         ],
         Writer::Why => &["tare/src/why/", "tare-core/src/why/"],

@@ -391,18 +391,6 @@ pub(super) mod tests {
         }
     }
 
-    #[test]
-    fn only_packed_environment_starts_at_its_root() {
-        let started = |driver: &str| {
-            let ask = ask(driver, Params::new());
-            ask.change().directory
-        };
-        assert_eq!(started("vm").as_deref(), Some("/"));
-        for driver in ["docker", "container", "ssh", "oci"] {
-            assert_eq!(started(driver), None, "{driver}");
-        }
-    }
-
     fn suspect(cause: &str, settings: Params) -> Trial {
         Trial {
             suspect: Suspect {

@@ -2,11 +2,10 @@
 
 use clap::{Args, ValueEnum};
 
-use super::compare::options::Options;
-use super::compare::{Kind, answer};
-use super::home::Place;
 use super::{Exit, Failed, output};
-use crate::compare::{Comparison, Decision, Word, shown};
+use crate::compare::options::Options;
+use crate::compare::{Comparison, Decision, Kind, Word, answer, shown};
+use crate::session::home::Place;
 
 /// When the exit status is not 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

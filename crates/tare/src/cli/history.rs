@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use super::home::Place;
 use super::{Exit, Failed, output, recount, runs};
 use crate::compare::history::{Change, Point, Search, changes};
 use crate::compare::limits::Limits;
 use crate::compare::{STUDY, row, shown, study};
 use crate::config::units;
 use crate::cx::{Clock, SystemClock, files};
+use crate::session::home::Place;
 use crate::store::Store;
 
 /// Columns of a bar of the figure.

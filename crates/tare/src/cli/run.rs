@@ -10,19 +10,20 @@ use tare_stats::Needed;
 
 use super::again::Again;
 use super::compared::Compared;
-use super::home::Place;
-use super::progress::{self, Progress};
-use super::proof::{self, Proof};
-use super::session::{self, Session, host_facts};
-use super::{Exit, Failed, checked, dry_run, output, recount, trusted};
+use super::{Exit, Failed, dry_run, output, recount, session, trusted};
 use crate::analyze::PrecisionRule;
 use crate::config::{self, Adjustments, given, units};
 use crate::cx::{begun, files};
 use crate::plan::Plan;
 use crate::report;
 use crate::run::{self, Precision, Registry, RunError, RunSummary};
+use crate::session::home::Place;
+use crate::session::progress::{self, Progress};
+use crate::session::{Session, host_facts};
 use crate::store::{Store, TrialRecord};
-use crate::{why, workload};
+use crate::why::asked::RUNNING;
+use crate::why::proving::{self, Proof};
+use crate::{selfcheck, why, workload};
 
 #[allow(
     clippy::struct_excessive_bools,
@@ -93,29 +94,6 @@ pub(crate) struct Run {
     /// Run the commands of a study that was not started here.
     #[arg(long, requires = "stored")]
     trust: bool,
-}
-
-/// How a container that runs already is asked about.
-pub(super) const RUNNING: &str =
-    "a container that is running is asked about with `--env oci:spec=docker:CONTAINER`";
-
-impl From<RunError> for Failed {
-    fn from(error: RunError) -> Self {
-        let exit = match error.first() {
-            RunError::RequiredArm { .. } => Exit::Environment,
-            RunError::UnknownDriver { .. }
-            | RunError::Settings { .. }
-            | RunError::UnknownWorkload(_)
-            | RunError::Param { .. }
-            | RunError::DifferentTools { .. }
-            | RunError::Complete { .. } => Exit::Usage,
-            _ => Exit::Failure,
-        };
-        Self {
-            may_have_left: error.may_have_left(),
-            ..Self::new(exit, &error).maybe(error.hint())
-        }
-    }
 }
 
 /// The stopping rule of the analysis, as the engine asks for it.
@@ -208,7 +186,7 @@ impl Run {
             Ok(summary) if summary.stopped_by.is_complete() => {
                 let is_open = self.blocks.is_none() && study.is_some() && again.is_none();
                 let wanted_ns = self.prove.or_else(|| (!is_open).then_some(0));
-                proof::tried(place, &mut session, &mut store, &progress, &run, wanted_ns)
+                proving::tried(place, &mut session, &mut store, &progress, &run, wanted_ns)
             }
             _ => Proof::default(),
         };
@@ -404,7 +382,7 @@ impl Run {
             text.push_str(&again.describe(dossier));
         }
         output::text(&text)?;
-        if let Some(line) = checked::last_here(dossier) {
+        if let Some(line) = selfcheck::last_here(dossier) {
             output::tell(&line);
         }
         Ok(())
