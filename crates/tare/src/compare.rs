@@ -100,10 +100,7 @@ pub(crate) fn answer(options: &Options, kind: Kind, place: &Place) -> Result<Ans
         Err(failed) => return Err(session.end_after(failed)),
     };
     let written = write(options, &comparison);
-    output::left_behind(&measured.left_behind);
-    if measured.left_behind.is_empty() {
-        session.end()?;
-    }
+    session.end_unless(&measured.left_behind)?;
     written?;
     Ok(Answer {
         comparison,

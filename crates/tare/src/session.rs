@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use tare_model::RunId;
 use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{ArmId, Facts, Params, fact};
+use tare_model::{RunId, Study};
 
 use crate::cx::begun;
 use crate::cx::files::FileError;
@@ -18,7 +18,9 @@ use crate::env::{self, Instance, StartMode};
 use crate::failed::{Exit, Failed};
 use crate::output;
 use crate::plan::Plan;
+use crate::run::{self, Precision, Registry, RunError, RunSummary};
 use crate::session::home::Place;
+use crate::store::Store;
 
 pub(crate) mod dry_run;
 pub(crate) mod home;
@@ -100,12 +102,29 @@ impl Session {
 
     /// Notes that the run that is about to begin is this user's own, so that it can be resumed. Warns where another
     /// Tare measures.
-    pub(crate) fn note(&self, plan: &Plan) -> Result<(), FileError> {
+    fn note(&self, plan: &Plan) -> Result<(), FileError> {
         let warned = self.measuring.get().is_some();
         if self.measuring.get_or_init(measuring::claimed).is_none() && !warned {
             output::tell(ANOTHER);
         }
         begun::note(self.owner.state(), self.run(), plan.sha256())
+    }
+
+    /// Carries a study out as the run of this session.
+    ///
+    /// # Errors
+    /// What ended the run before its time; nothing of it is lost.
+    pub(crate) fn carry_out(
+        &self,
+        study: &Study,
+        observer: &dyn Observer,
+        store: &mut Store,
+        precision: &mut dyn Precision,
+    ) -> Result<RunSummary, RunError> {
+        let plan = Plan::new(study);
+        self.note(&plan)?;
+        let (cx, registry) = (self.context(observer), Registry::built_in());
+        run::execute(&cx, &plan, &host_facts(), &registry, store, precision)
     }
 
     /// The wish to stop.
@@ -154,6 +173,15 @@ impl Session {
                 output::tell(&line);
             }
         }
+    }
+
+    /// Says what could not be removed, and ends it if there is nothing.
+    pub(crate) fn end_unless(self, left_behind: &[String]) -> Result<(), Failed> {
+        output::left_behind(left_behind);
+        if left_behind.is_empty() {
+            self.end()?;
+        }
+        Ok(())
     }
 
     /// Ends it after a failure, unless that may have left something for `tare clean`; the failure to tell.
@@ -256,7 +284,7 @@ pub(crate) fn tell_old_words(driver: &str, said: &Params) {
 }
 
 /// What is known of the machine before any agent runs; the baseline's facts say the rest.
-pub(crate) fn host_facts() -> Facts {
+fn host_facts() -> Facts {
     let cpus =
         std::thread::available_parallelism().map_or("unknown".to_owned(), |cpus| cpus.to_string());
     Facts::from([

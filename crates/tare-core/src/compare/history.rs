@@ -9,6 +9,11 @@
 use serde::Serialize;
 use tare_stats::special::t_upper;
 
+use crate::report::foreign::harmless;
+
+/// Columns of a bar of the figure.
+const BAR: usize = 24;
+
 /// Points at the beginning in which no change is looked for.
 const FIRST: usize = 5;
 /// Points at the end in which no change is looked for.
@@ -155,6 +160,91 @@ fn welch(left: &[f64], right: &[f64]) -> f64 {
     }
     let df = both * both / (one * one / freedom + other * other / other_freedom);
     2.0 * t_upper(difference / both.sqrt(), df)
+}
+
+/// Draws points and changes of a row as a ratio to a reference, of which `others` points have another.
+pub fn drawn(
+    (row, reference): (&str, &str),
+    (points, others): (&[Point], usize),
+    changes: &[Change],
+    search: Search,
+) -> String {
+    let most = points
+        .iter()
+        .map(|point| point.ratio)
+        .fold(f64::MIN, f64::max);
+    let least = points
+        .iter()
+        .map(|point| point.ratio)
+        .fold(f64::MAX, f64::min);
+    let mut lines = vec![
+        format!("{row} as a ratio to {}", harmless(reference)),
+        String::new(),
+    ];
+    for (place, point) in points.iter().enumerate() {
+        if let Some(change) = changes.iter().find(|change| change.at == place) {
+            lines.push(format!("  ── {}", named(change)));
+        }
+        let share = (point.ratio - least) / (most - least).max(f64::MIN_POSITIVE);
+        let at = tare_model::whole_place(share * (BAR - 1) as f64);
+        let bar = format!("{}●", " ".repeat(at.min(BAR - 1)));
+        lines.push(format!(
+            "  {}  {:.3} [{:.3}, {:.3}] {bar:<BAR$} {}",
+            point.started,
+            point.ratio,
+            point.low,
+            point.high,
+            harmless(&point.label)
+        ));
+    }
+    lines.push(String::new());
+    lines.push(match changes.len() {
+        0 => format!("no change in {} points", points.len()),
+        1 => format!("1 change in {} points", points.len()),
+        count => format!("{count} changes in {} points", points.len()),
+    });
+    lines.push(format!(
+        "E-divisive with a t-test, p ≤ {}; none in the first {} and last {} points",
+        search.max_p, search.first, search.last
+    ));
+    if others > 0 {
+        lines.push(format!(
+            "{others} points have another reference and are not joined"
+        ));
+    }
+    let last = changes
+        .iter()
+        .rev()
+        .find(|change| change.by > 0.0 && !change.machine);
+    lines.extend(last.and_then(|change| bisect(points, change)));
+    lines.join("\n") + "\n"
+}
+
+fn named(change: &Change) -> String {
+    let machine = if change.machine {
+        ", and the reference changed too: the machine"
+    } else {
+        ""
+    };
+    let word = if change.by > 0.0 { "more" } else { "less" };
+    format!(
+        "{:.1} % {word} (p = {:.1e}){machine}",
+        change.by.abs() * 100.0,
+        change.p
+    )
+}
+
+/// The line that finds the commit, where both sides of a change are revisions.
+fn bisect(points: &[Point], change: &Change) -> Option<String> {
+    let sha = |place: usize| {
+        let word = points.get(place)?.label.split(' ').next()?.to_owned();
+        let is_sha = word.len() >= 7 && word.bytes().all(|it| it.is_ascii_hexdigit());
+        is_sha.then_some(word)
+    };
+    let (good, bad) = (sha(change.at.checked_sub(1)?)?, sha(change.at)?);
+    Some(format!(
+        "which commit: git bisect start {bad} {good} && git bisect run tare gate --bisect --base {good} --build 'BUILD' -- CMD"
+    ))
 }
 
 #[cfg(test)]

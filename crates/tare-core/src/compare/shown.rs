@@ -199,6 +199,26 @@ pub fn row_metric(row: &Row) -> &str {
     row.name.rsplit('.').next().unwrap_or(&row.name)
 }
 
+/// What the base against itself says about this machine.
+pub fn control(comparison: &Comparison) -> String {
+    let gated = || comparison.rows.iter().filter(|row| row.gated);
+    if gated().all(|row| row.change.is_none()) {
+        return "\nToo few blocks to say whether this machine would be red for nothing; give more time with `--budget`.\n".to_owned();
+    }
+    let red = gated().filter(|row| row.word == Word::Slower).count();
+    let wide = gated().filter_map(|row| row.change.map(|it| (it.high - it.low) / 2.0));
+    let widest = wide.fold(0.0, f64::max);
+    let verdict = if red == 0 {
+        "This machine would not be red for nothing here".to_owned()
+    } else {
+        format!("This machine would be red for nothing: {red} rows")
+    };
+    format!(
+        "\n{verdict}; in this time it detects changes from about {} on.\n",
+        percent(widest)
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,12 +14,11 @@ use super::{Exit, Failed, dry_run, output, recount, session, trusted};
 use crate::analyze::PrecisionRule;
 use crate::config::{self, Adjustments, given, units};
 use crate::cx::{begun, files};
-use crate::plan::Plan;
 use crate::report;
 use crate::run::{self, Precision, Registry, RunError, RunSummary};
+use crate::session::Session;
 use crate::session::home::Place;
 use crate::session::progress::{self, Progress};
-use crate::session::{Session, host_facts};
 use crate::store::{Store, TrialRecord};
 use crate::why::asked::RUNNING;
 use crate::why::proving::{self, Proof};
@@ -213,8 +212,8 @@ impl Run {
         run: &RunId,
     ) -> Result<RunSummary, RunError> {
         let cx = session.context(progress);
-        let registry = Registry::built_in();
         let Some(study) = study else {
+            let registry = Registry::built_in();
             let stored = store.run_without_records(run)?;
             let mut go_on = |precision: &mut dyn Precision| {
                 run::resume(&cx, run, &registry, store, precision, self.budget)
@@ -238,15 +237,13 @@ impl Run {
         {
             output::tell(&hopeless.to_string());
         }
-        let plan = Plan::new(&study);
         let mut rule = Rule(PrecisionRule::new(&study, &workload::find));
         let precision: &mut dyn Precision = if self.blocks.is_some() {
             &mut run::AllBlocks
         } else {
             &mut rule
         };
-        session.note(&plan)?;
-        run::execute(&cx, &plan, &host_facts(), &registry, store, precision)
+        session.carry_out(&study, progress, store, precision)
     }
 
     fn study(&self) -> Result<Study, Failed> {

@@ -110,14 +110,11 @@ impl Selfcheck {
         let mut runner = Runner::new(place, &mut session, store, &progress, begun_ns);
         let measured = runner.measure(&study);
         progress.finish();
-        let is_clean = match &measured {
-            Ok(measured) => measured.left_behind.is_empty(),
-            Err(failed) => !failed.may_have_left,
+        let measured = match measured {
+            Ok(measured) => measured,
+            Err(failed) => return Err(session.end_after(failed)),
         };
-        if is_clean {
-            session.end()?;
-        }
-        let measured = measured?;
+        session.end_unless(&measured.left_behind)?;
         Ok((measured.ending == Ending::Whole).then_some(measured.data))
     }
 

@@ -21,12 +21,11 @@ use crate::cx::exec::{Exec, SystemExec};
 use crate::cx::{Cancel, Event, Observer};
 use crate::failed::{Exit, Failed};
 use crate::output;
-use crate::plan::Plan;
 use crate::recount;
-use crate::run::{self, Precision, Registry};
+use crate::run::Precision;
+use crate::session::Session;
 use crate::session::home::Place;
 use crate::session::progress::{Progress, WithoutDifferences};
-use crate::session::{Session, host_facts};
 use crate::store::{Store, TrialRecord};
 use crate::why;
 use crate::workload::{self, Workload, compared_command};
@@ -287,8 +286,6 @@ fn one(
     store: &mut Store,
     progress: &Progress,
 ) -> Result<Done, Failed> {
-    let plan = Plan::new(study);
-    session.note(&plan)?;
     let hooked = Hooked {
         inner: WithoutDifferences(progress),
         hooks: question.hooks,
@@ -296,20 +293,12 @@ fn one(
         failed: Mutex::new(None),
     };
     hooked.run(question.hooks.prepare);
-    let cx = session.context(&hooked);
     let mut rule = Rule {
         inner: PrecisionRule::new(study, &judged_workload),
         latest: vec![Needed::UNKNOWN; study.workloads.len()],
         next: 0,
     };
-    let summary = run::execute(
-        &cx,
-        &plan,
-        &host_facts(),
-        &Registry::built_in(),
-        store,
-        &mut rule,
-    )?;
+    let summary = session.carry_out(study, &hooked, store, &mut rule)?;
     let failure = hooked
         .failed
         .lock()
@@ -319,7 +308,7 @@ fn one(
         return Err(Failed::new(Exit::Failure, failure)
             .hint("`--prepare` and `--conclude` must work before and after every run"));
     }
-    let data = recount::run_data(store.run(cx.run)?);
+    let data = recount::run_data(store.run(session.run())?);
     Ok(Done {
         data,
         left_behind: summary.left_behind,

@@ -14,7 +14,7 @@ use crate::env;
 use crate::failed::{Exit, Failed};
 use crate::output;
 use crate::report::command_line;
-use crate::session::home::Place;
+use crate::session::home;
 use crate::why::{Trouble, carry};
 
 const HOST: &str = "host";
@@ -142,8 +142,6 @@ fn carried(
         })?),
         None => None,
     };
-    let empty = Place::state_folder()?.join("empty");
-    files::create_folder(&empty)?;
     let is_host = driver.id() == HOST;
     let (variables, argv) = assigned(&side.argv);
     let wish = carry::Wish {
@@ -153,7 +151,7 @@ fn carried(
         has_own_image: settings.value("image").is_some(),
         // On the host nothing is shown anywhere.
         shows_private: options.show_private || is_host,
-        empty,
+        empty: home::empty_folder()?,
         directory: side.directory,
     };
     let carried = carry::carried(&wish).map_err(|trouble| match trouble {

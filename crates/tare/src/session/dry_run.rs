@@ -18,10 +18,7 @@ pub(crate) fn printed(
         Err(failed) if left.is_empty() => return Err(session.end_after(failed)),
         Err(failed) => return Err(failed),
     };
-    output::left_behind(&left);
-    if left.is_empty() {
-        session.end()?;
-    }
+    session.end_unless(&left)?;
     output::text(&shown(&lines))?;
     Ok(Exit::Done)
 }

@@ -48,6 +48,13 @@ impl Place {
     }
 }
 
+/// A folder with nothing in it, which is made if it is not there.
+pub(crate) fn empty_folder() -> Result<PathBuf, Failed> {
+    let folder = Place::state_folder()?.join("empty");
+    files::create_folder(&folder)?;
+    Ok(folder)
+}
+
 fn named_state_folder() -> Result<PathBuf, Failed> {
     vars::state_folder().ok_or_else(|| {
         Failed::new(

@@ -13,7 +13,7 @@ use crate::env;
 use crate::failed::{Exit, Failed};
 use crate::output;
 use crate::report;
-use crate::session::home::Place;
+use crate::session::home::{self, Place};
 use crate::session::progress::Progress;
 use crate::session::{self, Session, dry_run};
 use crate::store::Store;
@@ -109,15 +109,13 @@ impl Question {
         }
         let driver = self.driver_or_usual(&cx)?;
         let settings = &self.settings;
-        let empty = Place::state_folder()?.join("empty");
-        files::create_folder(&empty)?;
         let mut wish = carry::Wish {
             argv: self.command.clone(),
             variables: self.variables.clone(),
             stdin_file: None,
             has_own_image: settings.value("image").is_some(),
             shows_private: self.show_private,
-            empty,
+            empty: home::empty_folder()?,
             ..carry::Wish::default()
         };
         match stdin::read()? {
@@ -214,10 +212,7 @@ fn end(
     };
     measured.left_behind.extend(beside);
     let outcome = write(&measured.dossier);
-    output::left_behind(&measured.left_behind);
-    if measured.left_behind.is_empty() {
-        session.end()?;
-    }
+    session.end_unless(&measured.left_behind)?;
     outcome?;
     if measured.ending == Ending::Interrupted {
         output::tell(&format!(

@@ -5,13 +5,13 @@
 use tare_model::Params;
 
 use super::question::Question;
-use crate::cx::{files, stdin};
+use crate::cx::stdin;
 use crate::env;
 use crate::env::own::WHICH;
 use crate::env::own::asked::Asked;
 use crate::output;
 use crate::session::Session;
-use crate::session::home::Place;
+use crate::session::home;
 use crate::session::progress::Progress;
 use crate::why::carry;
 
@@ -26,14 +26,12 @@ impl Question {
         if !is_about_image {
             return None;
         }
-        let empty = Place::state_folder().ok()?.join("empty");
-        files::create_folder(&empty).ok()?;
         let carried = carry::carried(&carry::Wish {
             argv: self.command.clone(),
             variables: self.variables.clone(),
             has_own_image: true,
             shows_private: self.show_private,
-            empty,
+            empty: home::empty_folder().ok()?,
             ..carry::Wish::default()
         });
         let carried = carried.ok()?;

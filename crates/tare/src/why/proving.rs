@@ -3,13 +3,12 @@
 use tare_model::{RunId, StoppedBy, Study};
 
 use crate::output;
-use crate::plan::Plan;
 use crate::recount;
 use crate::report;
-use crate::run::{self, AllBlocks, Registry, RunError, RunSummary};
+use crate::run::AllBlocks;
+use crate::session::Session;
 use crate::session::home::Place;
 use crate::session::progress::{Progress, WithoutDifferences};
-use crate::session::{Session, host_facts};
 use crate::store::Store;
 use crate::why::{self, proof};
 
@@ -47,7 +46,8 @@ pub(crate) fn tried(
         output::tell(&format!("the suspects could not be tried: {failed}"));
         return Proof::default();
     }
-    match carried_out(session, store, progress, &study) {
+    let quiet = WithoutDifferences(progress);
+    match session.carry_out(&study, &quiet, store, &mut AllBlocks) {
         Ok(summary) => Proof {
             is_unclean: !summary.left_behind.is_empty(),
             is_interrupted: summary.stopped_by == StoppedBy::Interrupted,
@@ -76,24 +76,4 @@ fn wanted(store: &Store, run: &RunId, wanted_ns: Option<u64>) -> Option<Study> {
     let left_ns = wanted_ns.or_else(|| main.budget_ns?.checked_sub(stored.wall_ns))?;
     let (dossier, suspected) = recount::measured(store, stored).ok()?;
     proof::study(run, &main, &dossier, &suspected, left_ns)
-}
-
-fn carried_out(
-    session: &Session,
-    store: &mut Store,
-    progress: &Progress,
-    study: &Study,
-) -> Result<RunSummary, RunError> {
-    let quiet = WithoutDifferences(progress);
-    let cx = session.context(&quiet);
-    let plan = Plan::new(study);
-    session.note(&plan)?;
-    run::execute(
-        &cx,
-        &plan,
-        &host_facts(),
-        &Registry::built_in(),
-        store,
-        &mut AllBlocks,
-    )
 }

@@ -7,13 +7,12 @@ use crate::analyze::RunData;
 use crate::env;
 use crate::failed::Failed;
 use crate::output;
-use crate::plan::Plan;
 use crate::recount;
 use crate::report;
-use crate::run::{self, AllBlocks, Registry, RunError};
+use crate::run::{AllBlocks, RunError};
+use crate::session::Session;
 use crate::session::home::Place;
 use crate::session::progress::{Progress, WithoutDifferences};
-use crate::session::{Session, host_facts};
 use crate::store::Store;
 use crate::why::{self, Ask, First};
 
@@ -109,31 +108,24 @@ impl<'a> Runner<'a> {
         }
         self.is_first = false;
         let quiet = WithoutDifferences(self.progress);
-        let cx = self.session.context(&quiet);
         // Whoever reads the stored run later finds the same beside it as is told now.
         let study = match &self.before {
             Some(before) => why::after(study.clone(), before),
             None => study.clone(),
         };
-        let plan = Plan::new(&study);
-        self.session.note(&plan)?;
-        let summary = run::execute(
-            &cx,
-            &plan,
-            &host_facts(),
-            &Registry::built_in(),
-            self.store,
-            &mut AllBlocks,
-        )
-        .map_err(|error: RunError| {
-            if error.may_have_left() {
-                self.left_behind.push(error.to_string());
-            }
-            Failed::from(error)
-        })?;
-        let data = recount::answered(self.store, cx.run)?;
+        let summary = self
+            .session
+            .carry_out(&study, &quiet, self.store, &mut AllBlocks)
+            .map_err(|error: RunError| {
+                if error.may_have_left() {
+                    self.left_behind.push(error.to_string());
+                }
+                Failed::from(error)
+            })?;
+        let run = self.session.run();
+        let data = recount::answered(self.store, run)?;
         let dossier = why::conclude(&data);
-        self.before = Some(cx.run.clone());
+        self.before = Some(run.clone());
         self.left_behind.extend(summary.left_behind);
         Ok(Measured {
             data,
