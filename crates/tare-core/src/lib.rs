@@ -1,11 +1,12 @@
 //! The pure half of Tare: what is run, what follows from stored trials, and how it is drawn.
 //!
 //! Workloads say what to run and read the bytes ([`workload`]), a study becomes trials ([`plan`]), stored trials become a
-//! dossier ([`analyze`]) with what the facts make suspect ([`cause`]), and the dossier is drawn ([`report`]). Nothing here
-//! reads a file, starts a program, opens a socket or asks a clock: that is the crate `tare`.
+//! dossier ([`analyze`]) with what the facts make suspect ([`cause`]) and what came of trying it ([`why`]), or a
+//! comparison ([`compare`]), and the dossier is drawn ([`report`]). Nothing here reads a file, starts a program, opens a socket or asks a clock: that is the crate `tare`.
 
 pub mod analyze;
 pub mod cause;
+pub mod compare;
 pub mod config;
 pub mod driver;
 pub mod parity;

@@ -9,16 +9,22 @@
 pub use tare_core::{analyze, cause, driver, plan, report, workload};
 use tare_core::{parity, suggest};
 
+mod bundle;
 pub mod cli;
 pub mod compare;
 pub mod config;
 pub mod cx;
 pub mod env;
+mod failed;
+mod output;
+mod recount;
 #[cfg(test)]
 #[path = "../../tare-agent/tests/common/registered.rs"]
 mod registered;
 pub mod run;
+mod selfcheck;
 pub mod service;
+mod session;
 #[cfg(test)]
 #[path = "../../tare-agent/tests/common/skip.rs"]
 mod skip;

@@ -221,7 +221,7 @@ fn core_depends_on_no_runtime_socket_or_store() {
 /// between drivers is said by the driver: as a mechanism, a setting, a fact or an answer of the trait's.
 const SPELLED_LIKE_DRIVERS: &[(&str, &str)] = &[
     // A setting that people write who mean a container of their own.
-    ("cli/why.rs", "container"),
+    ("why/asked.rs", "container"),
     // The program.
     ("workload/hpcc.rs", "ssh"),
 ];

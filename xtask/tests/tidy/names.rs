@@ -33,10 +33,11 @@ const TABLES_OF_NAMES: [Table; 2] = [
         spares: &[
             // What differs between a container of the user's and one of the engine's own has names like facts.
             ("tare/src/env/own.rs", &["engine."]),
+            ("tare-core/src/driver/own.rs", &["engine."]),
             ("tare/src/env/docker/own/", &["engine."]),
             ("tare/src/env/podman/own", &["engine."]),
             ("tare/src/env/docker/catalogue.rs", &["engine."]),
-            ("tare/src/why/own", &["engine.", "sysctl."]),
+            ("tare-core/src/why/own", &["engine.", "sysctl."]),
         ],
     },
     Table {
@@ -107,10 +108,10 @@ fn is_of(path: &str, writer: Writer) -> bool {
         Writer::Driver => &["tare/src/env/", "tare-core/src/driver/"],
         Writer::Run => &[
             "tare/src/run/",
-            "tare/src/cli/session.rs",
+            "tare/src/session.rs",
             "tare-core/src/analyze/decode.rs",
         ],
-        Writer::Why => &["tare/src/why/", "tare-core/src/why/"],
+        Writer::Why => &["tare/src/why/", "tare-core/src/why"],
     };
     folders.iter().any(|folder| path.starts_with(folder))
 }

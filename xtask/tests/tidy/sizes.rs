@@ -21,7 +21,6 @@ crates/tare-model/src/launch.rs 600 one format, whose parts are read together
 crates/tare-core/src/analyze/concurrency.rs 550 one estimate with its diagnostics
 crates/tare-core/src/cause/queries.rs 550 the questions that rules ask of a case
 crates/tare-core/src/cause/triage.rs 650 one catalogue of what counters tell
-crates/tare/src/cli/why.rs 600 one command, in the order of time
 crates/tare/src/env/docker/environment.rs 700 one life: made, started, stopped, removed
 crates/tare/src/env/docker/own/difference.rs 570 every part of a container, and how each is left away
 crates/tare/src/env/image/host_files.rs 550 one search: programs, their libraries, packages
@@ -32,7 +31,7 @@ crates/tare-core/src/report/terminal/why.rs 650 one page or table, drawn from to
 crates/tare/src/run/session.rs 600 one run, whose arms and order live together
 crates/tare/src/why/calibrate.rs 600 one stage of the question, in the order of time
 crates/tare/src/why/carry.rs 600 one stage of the question, in the order of time
-crates/tare/src/why/studies.rs 560 one stage of the question, in the order of time
+crates/tare-core/src/why/studies.rs 560 one stage of the question, in the order of time
 crates/tare/tests/analysis/verdicts.rs 650 tests of one thing, with what they set up
 crates/tare/tests/it/engine/fake.rs 700 one stage with all that can go wrong on it
 crates/tare/tests/it/podman.rs 700 tests of one thing, with what they set up
@@ -44,7 +43,7 @@ crates/tare/tests/it/tools.rs 650 tests of one thing, with what they set up
 const LONG_FUNCTIONS: &str = "\
 crates/tare-agent/src/probe/command/execute.rs run one trial, whose steps share its processes
 crates/tare-core/src/analyze/together.rs joint one pass over the trials
-crates/tare/src/cli/why.rs ask one command, in the order of time
+crates/tare/src/why/asked.rs ask one command, in the order of time
 crates/tare/src/env/docker/settings.rs every_setting_is_read its steps share what they look at
 crates/tare-core/src/report/html/mod.rs body one picture, drawn from left to right
 crates/tare/src/run/alternate.rs alternate one turn of a clock, whose order is what matters
@@ -52,7 +51,7 @@ crates/tare/src/run/dispatch.rs measure one turn of a clock, whose order is what
 crates/tare/src/run/pair.rs serve_and_measure one turn of a clock, whose order is what matters
 crates/tare/src/run/turns.rs turns one turn of a clock, whose order is what matters
 crates/tare/src/store/read.rs run_without_records one row after the other, as the table has them
-crates/tare/src/why/studies.rs round one round, in the order of time
+crates/tare-core/src/why/studies.rs round one round, in the order of time
 crates/tare/tests/it/oci/specs.rs the_specification_that_docker_used_runs_without_docker_and_without_one_mechanism one story, told in its order
 xtask/src/test.rs all one command of development, in the order of time
 ";

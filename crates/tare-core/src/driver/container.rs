@@ -1,6 +1,9 @@
 //! What the built-in container does to a program, and the settings that take it away.
 
+use tare_model::{Params, Value};
+
 use super::mechanism::{Kind, Mechanism, Mechanisms, NETWORK, SYSTEM_CALL_FILTER, Set, always};
+use super::own::Bare;
 use super::{Declared, Files};
 
 const MECHANISMS: Mechanisms = Mechanisms {
@@ -58,3 +61,32 @@ pub static DECLARED: Declared = Declared {
         "the built-in container: the kernel's own mechanisms over the host's files, no daemon and no image",
     )
 };
+
+/// The host's own files, in a copy that is written to in their place, which does without these differences; `kept` are
+/// settings that protect the user ([`Own::bare`](super::own::Own::bare)).
+pub fn host_files(without: Vec<String>, kept: &Params) -> Bare {
+    Bare {
+        driver: DECLARED.id.to_owned(),
+        settings: bare(kept),
+        without,
+    }
+}
+
+/// Settings without every mechanism that costs something and keeps nothing from being changed. A network namespace with a
+/// loopback device stays unless `kept` says otherwise: the command reaches no service of this machine.
+fn bare(kept: &Params) -> Params {
+    let mechanisms = DECLARED.mechanisms.all.iter();
+    let off = mechanisms
+        .filter(|mechanism| !matches!(mechanism.kind, Kind::Root | Kind::Capabilities))
+        .flat_map(|mechanism| mechanism.off);
+    let off = off.fold(Params::new(), |settings, (name, set)| {
+        settings.with(name, *set)
+    });
+    let kept = kept
+        .0
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.clone()));
+    std::iter::once(("network", Value::Text("none".to_owned())))
+        .chain(kept)
+        .fold(off, |settings, (name, value)| settings.with(name, value))
+}

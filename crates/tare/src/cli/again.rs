@@ -11,11 +11,11 @@ use tare_model::Study;
 use tare_model::dossier::Dossier;
 
 use super::bundle::Bundle;
-use super::home::Place;
 use super::{Exit, Failed, output, recount, trusted};
 use crate::cx::begun;
 use crate::plan::Plan;
 use crate::report::terminal::{self, Called};
+use crate::session::home::Place;
 use crate::why;
 
 /// What is repeated.

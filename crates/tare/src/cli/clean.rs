@@ -5,12 +5,12 @@ use std::path::Path;
 use clap::Args;
 use tare_model::RunId;
 
-use super::home::Place;
-use super::leftovers::sweep;
-use super::session::Session;
 use super::{Exit, Failed, output};
 use crate::cx::observer::Silent;
 use crate::cx::owner;
+use crate::session::Session;
+use crate::session::home::Place;
+use crate::session::leftovers::sweep;
 
 #[derive(Debug, Args)]
 pub(crate) struct Clean {}

@@ -10,12 +10,12 @@ use tare_model::wire::{Reply, Request};
 use tare_model::{Facts, Params, ProbeCall, ProbeReport, whole_place};
 use tare_model::{counter, fact};
 
-use super::home::Place;
-use super::session::{self, Session};
 use super::{Exit, Failed, output};
 use crate::cx::Context;
 use crate::cx::observer::Silent;
 use crate::env::{self, Availability, Channel};
+use crate::session::home::Place;
+use crate::session::{self, Session};
 
 /// Trials of the noise check.
 const N_TRIALS: u64 = 24;

@@ -163,7 +163,7 @@ fn every_study_in_the_documentation_is_understood() {
             let study = block.split("```").next().unwrap();
             n_read += 1;
             if study.starts_with("[[compare]]") {
-                super::compare::suite::check(&page, study)
+                crate::compare::suite::check(&page, study)
                     .unwrap_or_else(|failed| panic!("{failed:?}"));
                 continue;
             }

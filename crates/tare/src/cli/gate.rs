@@ -2,11 +2,10 @@
 
 use clap::{Args, ValueEnum};
 
-use super::compare::options::Options;
-use super::compare::{Kind, answer};
-use super::home::Place;
 use super::{Exit, Failed, output};
-use crate::compare::{Comparison, Decision, Word, shown};
+use crate::compare::options::Options;
+use crate::compare::{Comparison, Decision, Kind, answer, shown};
+use crate::session::home::Place;
 
 /// When the exit status is not 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -61,7 +60,7 @@ impl Gate {
             });
         }
         if self.aa && answer.comparison.paired {
-            output::text(&control(&answer.comparison))?;
+            output::text(&shown::control(&answer.comparison))?;
             return Ok(Exit::Done);
         }
         Ok(self.exit(&answer.comparison))
@@ -76,24 +75,4 @@ impl Gate {
             _ => Exit::Done,
         }
     }
-}
-
-/// What the base against itself says about this machine.
-fn control(comparison: &Comparison) -> String {
-    let gated = || comparison.rows.iter().filter(|row| row.gated);
-    if gated().all(|row| row.change.is_none()) {
-        return "\nToo few blocks to say whether this machine would be red for nothing; give more time with `--budget`.\n".to_owned();
-    }
-    let red = gated().filter(|row| row.word == Word::Slower).count();
-    let wide = gated().filter_map(|row| row.change.map(|it| (it.high - it.low) / 2.0));
-    let widest = wide.fold(0.0, f64::max);
-    let verdict = if red == 0 {
-        "This machine would not be red for nothing here".to_owned()
-    } else {
-        format!("This machine would be red for nothing: {red} rows")
-    };
-    format!(
-        "\n{verdict}; in this time it detects changes from about {} on.\n",
-        shown::percent(widest)
-    )
 }

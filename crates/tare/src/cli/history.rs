@@ -5,17 +5,14 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use super::home::Place;
 use super::{Exit, Failed, output, recount, runs};
-use crate::compare::history::{Change, Point, Search, changes};
+use crate::compare::history::{self, Point, Search, changes};
 use crate::compare::limits::Limits;
 use crate::compare::{STUDY, row, shown, study};
 use crate::config::units;
 use crate::cx::{Clock, SystemClock, files};
+use crate::session::home::Place;
 use crate::store::Store;
-
-/// Columns of a bar of the figure.
-const BAR: usize = 24;
 
 #[derive(Debug, Args)]
 pub(crate) struct History {
@@ -80,7 +77,8 @@ impl History {
             }
             files::write_output(file, text.as_bytes())?;
         }
-        output::text(&self.drawn(&points, &found, &reference, others, search))?;
+        let about = (self.metric.as_str(), reference.label.as_str());
+        output::text(&history::drawn(about, (&points, others), &found, search))?;
         Ok(Exit::Done)
     }
 
@@ -136,94 +134,4 @@ impl History {
         points.reverse();
         Ok((points, others, reference))
     }
-
-    fn drawn(
-        &self,
-        points: &[Point],
-        changes: &[Change],
-        reference: &Reference,
-        others: usize,
-        search: Search,
-    ) -> String {
-        let most = points
-            .iter()
-            .map(|point| point.ratio)
-            .fold(f64::MIN, f64::max);
-        let least = points
-            .iter()
-            .map(|point| point.ratio)
-            .fold(f64::MAX, f64::min);
-        let mut lines = vec![
-            format!(
-                "{} as a ratio to {}",
-                self.metric,
-                output::printable(&reference.label)
-            ),
-            String::new(),
-        ];
-        for (place, point) in points.iter().enumerate() {
-            if let Some(change) = changes.iter().find(|change| change.at == place) {
-                lines.push(format!("  ── {}", named(change)));
-            }
-            let share = (point.ratio - least) / (most - least).max(f64::MIN_POSITIVE);
-            let at = tare_model::whole_place(share * (BAR - 1) as f64);
-            let bar = format!("{}●", " ".repeat(at.min(BAR - 1)));
-            lines.push(format!(
-                "  {}  {:.3} [{:.3}, {:.3}] {bar:<BAR$} {}",
-                point.started,
-                point.ratio,
-                point.low,
-                point.high,
-                output::printable(&point.label)
-            ));
-        }
-        lines.push(String::new());
-        lines.push(match changes.len() {
-            0 => format!("no change in {} points", points.len()),
-            1 => format!("1 change in {} points", points.len()),
-            count => format!("{count} changes in {} points", points.len()),
-        });
-        lines.push(format!(
-            "E-divisive with a t-test, p ≤ {}; none in the first {} and last {} points",
-            search.max_p, search.first, search.last
-        ));
-        if others > 0 {
-            lines.push(format!(
-                "{others} points have another reference and are not joined"
-            ));
-        }
-        let last = changes
-            .iter()
-            .rev()
-            .find(|change| change.by > 0.0 && !change.machine);
-        lines.extend(last.and_then(|change| bisect(points, change)));
-        lines.join("\n") + "\n"
-    }
-}
-
-fn named(change: &Change) -> String {
-    let machine = if change.machine {
-        ", and the reference changed too: the machine"
-    } else {
-        ""
-    };
-    let word = if change.by > 0.0 { "more" } else { "less" };
-    format!(
-        "{:.1} % {word} (p = {:.1e}){machine}",
-        change.by.abs() * 100.0,
-        change.p
-    )
-}
-
-/// The line that finds the commit, where both sides of a change are revisions.
-fn bisect(points: &[Point], change: &Change) -> Option<String> {
-    let sha = |place: usize| {
-        let word = points.get(place)?.label.split(' ').next()?.to_owned();
-        let is_sha = word.len() >= 7 && word.bytes().all(|it| it.is_ascii_hexdigit());
-        is_sha.then_some(word)
-    };
-    let (good, bad) = (sha(change.at.checked_sub(1)?)?, sha(change.at)?);
-    Some(format!(
-        "which commit: git bisect start {bad} {good} && git bisect run tare gate --bisect --base {good} --build 'BUILD' -- CMD"
-    ))
 }

@@ -1,20 +1,18 @@
 //! The command line: one file a command.
 //!
 //! Data goes to standard output, everything else to standard error. The exit codes are a contract, see
-//! [`Exit`]. A closed standard output (`tare … | head`) is no error.
+//! `failed::Exit`. A closed standard output (`tare … | head`) is no error.
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::why::Trouble;
-
-pub mod output;
-mod own;
+use crate::failed::{Exit, Failed};
+use crate::session::home::Place;
+use crate::session::{self, dry_run};
+use crate::{bundle, output, recount};
 
 mod again;
-mod bundle;
-mod checked;
 mod clean;
 mod compare;
 mod compared;
@@ -22,131 +20,20 @@ mod completions;
 mod doctor;
 #[cfg(test)]
 mod documented;
-mod dry_run;
 mod gate;
 mod history;
-mod home;
-mod leftovers;
 mod list;
 mod man;
-mod progress;
-mod proof;
-mod recount;
+mod replay;
 mod report;
-mod rounds;
 mod run;
 mod runs;
 mod selfcheck;
 mod serve;
 mod service;
-mod session;
 mod show;
 mod trusted;
 mod why;
-
-/// Exit statuses of every command: a contract for scripts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
-    /// Done, and nothing is proven slower.
-    Done = 0,
-    /// `tare gate`: something is proven slower. Nothing else ever ends with this status.
-    Slower = 1,
-    /// Wrong usage or a wrong study.
-    Usage = 2,
-    /// An environment that was asked for by name could not be started.
-    Environment = 3,
-    /// Interrupted; what was measured is stored.
-    Interrupted = 4,
-    /// Any other failure.
-    Failure = 5,
-    /// `tare gate --fail-on slower-or-open`: something is inconclusive.
-    Open = 6,
-    /// `tare gate --bisect`: git is to skip this commit.
-    Skip = 125,
-    /// `tare gate --bisect`: git is to end the search.
-    Abort = 128,
-}
-
-/// Why a command ended without doing its work.
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
-pub struct Failed {
-    /// The exit code.
-    pub exit: Exit,
-    /// What was wrong and where.
-    pub message: String,
-    /// What to do.
-    pub hint: Option<String>,
-    /// Whether something that was started may still be there, so that the run's folder is kept for `tare clean`.
-    pub may_have_left: bool,
-    /// Whether it is no failure: whoever read the output wants no more of it.
-    pub is_closed_pipe: bool,
-}
-
-impl Failed {
-    /// A failure with this exit code.
-    pub fn new(exit: Exit, message: impl std::fmt::Display) -> Self {
-        Self {
-            exit,
-            message: format!("{message}"),
-            hint: None,
-            may_have_left: false,
-            is_closed_pipe: false,
-        }
-    }
-
-    /// The same with a hint, if there is one.
-    #[must_use]
-    pub fn maybe(self, hint: Option<String>) -> Self {
-        Self {
-            hint: hint.or(self.hint),
-            ..self
-        }
-    }
-
-    /// The same with a hint, if there is one.
-    #[must_use]
-    pub(crate) fn advised(self, advice: Option<&str>) -> Self {
-        match advice {
-            Some(advice) => self.hint(advice),
-            None => self,
-        }
-    }
-
-    /// The same with a hint.
-    #[must_use]
-    pub fn hint(self, hint: impl Into<String>) -> Self {
-        Self {
-            hint: Some(hint.into()),
-            ..self
-        }
-    }
-}
-
-impl From<crate::config::StudyError> for Failed {
-    fn from(error: crate::config::StudyError) -> Self {
-        Self::new(Exit::Usage, error)
-    }
-}
-
-impl From<std::io::Error> for Failed {
-    fn from(error: std::io::Error) -> Self {
-        Self {
-            is_closed_pipe: error.kind() == std::io::ErrorKind::BrokenPipe,
-            ..Self::new(Exit::Failure, format!("cannot write the output: {error}"))
-        }
-    }
-}
-
-impl From<crate::cx::files::FileError> for Failed {
-    fn from(error: crate::cx::files::FileError) -> Self {
-        let advice = error.advice();
-        Self {
-            is_closed_pipe: error.source.kind() == std::io::ErrorKind::BrokenPipe,
-            ..Self::new(Exit::Failure, error).advised(advice)
-        }
-    }
-}
 
 /// Measure the overhead of containers, VMs and other environments, and find its cause.
 #[derive(Debug, Parser)]
@@ -189,7 +76,7 @@ enum Command {
     /// Serve stored runs as pages on the loopback.
     Serve(serve::Serve),
     /// Derive every number of a bundle again and compare.
-    Replay(bundle::Replay),
+    Replay(replay::Replay),
     /// Remove leftovers of killed runs.
     Clean(clean::Clean),
     /// Print completions for a shell.
@@ -213,7 +100,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(exit as u8);
         }
     };
-    let place = home::Place {
+    let place = Place {
         agent: cli.agent,
         store: cli.store,
     };
@@ -241,30 +128,6 @@ pub fn main() -> ExitCode {
         Err(failed) => {
             output::error(&failed);
             ExitCode::from(failed.exit as u8)
-        }
-    }
-}
-
-impl From<Trouble> for Failed {
-    fn from(trouble: Trouble) -> Self {
-        let mut cause = &trouble;
-        while let Trouble::Left { first, .. } = cause {
-            cause = first;
-        }
-        let exit = match cause {
-            Trouble::Nothing
-            | Trouble::NoDirectory
-            | Trouble::NotHere { .. }
-            | Trouble::NoVariable { .. }
-            | Trouble::Private { .. }
-            | Trouble::OddPath { .. } => Exit::Usage,
-            Trouble::Environment { .. } | Trouble::NotRemoved { .. } => Exit::Environment,
-            Trouble::Cancelled => Exit::Interrupted,
-            _ => Exit::Failure,
-        };
-        Self {
-            may_have_left: trouble.may_have_left(),
-            ..Self::new(exit, &trouble).maybe(trouble.hint())
         }
     }
 }

@@ -7,11 +7,11 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use tare_model::dossier::Dossier;
 
 use super::compared::Compared;
-use super::home::Place;
 use super::{Exit, Failed, bundle, output, recount};
 use crate::analyze::Series;
 use crate::cx::{files, fonts};
 use crate::report::{self, FORMATS, Format, Made, Material};
+use crate::session::home::Place;
 use crate::store::Store;
 
 #[derive(Args)]

@@ -10,19 +10,19 @@ use tare_stats::Needed;
 
 use super::again::Again;
 use super::compared::Compared;
-use super::home::Place;
-use super::progress::{self, Progress};
-use super::proof::{self, Proof};
-use super::session::{self, Session, host_facts};
-use super::{Exit, Failed, checked, dry_run, output, recount, trusted};
+use super::{Exit, Failed, dry_run, output, recount, session, trusted};
 use crate::analyze::PrecisionRule;
 use crate::config::{self, Adjustments, given, units};
 use crate::cx::{begun, files};
-use crate::plan::Plan;
 use crate::report;
 use crate::run::{self, Precision, Registry, RunError, RunSummary};
+use crate::session::Session;
+use crate::session::home::Place;
+use crate::session::progress::{self, Progress};
 use crate::store::{Store, TrialRecord};
-use crate::{why, workload};
+use crate::why::asked::RUNNING;
+use crate::why::proving::{self, Proof};
+use crate::{selfcheck, why, workload};
 
 #[allow(
     clippy::struct_excessive_bools,
@@ -93,29 +93,6 @@ pub(crate) struct Run {
     /// Run the commands of a study that was not started here.
     #[arg(long, requires = "stored")]
     trust: bool,
-}
-
-/// How a container that runs already is asked about.
-pub(super) const RUNNING: &str =
-    "a container that is running is asked about with `--env oci:spec=docker:CONTAINER`";
-
-impl From<RunError> for Failed {
-    fn from(error: RunError) -> Self {
-        let exit = match error.first() {
-            RunError::RequiredArm { .. } => Exit::Environment,
-            RunError::UnknownDriver { .. }
-            | RunError::Settings { .. }
-            | RunError::UnknownWorkload(_)
-            | RunError::Param { .. }
-            | RunError::DifferentTools { .. }
-            | RunError::Complete { .. } => Exit::Usage,
-            _ => Exit::Failure,
-        };
-        Self {
-            may_have_left: error.may_have_left(),
-            ..Self::new(exit, &error).maybe(error.hint())
-        }
-    }
 }
 
 /// The stopping rule of the analysis, as the engine asks for it.
@@ -208,7 +185,7 @@ impl Run {
             Ok(summary) if summary.stopped_by.is_complete() => {
                 let is_open = self.blocks.is_none() && study.is_some() && again.is_none();
                 let wanted_ns = self.prove.or_else(|| (!is_open).then_some(0));
-                proof::tried(place, &mut session, &mut store, &progress, &run, wanted_ns)
+                proving::tried(place, &mut session, &mut store, &progress, &run, wanted_ns)
             }
             _ => Proof::default(),
         };
@@ -235,8 +212,8 @@ impl Run {
         run: &RunId,
     ) -> Result<RunSummary, RunError> {
         let cx = session.context(progress);
-        let registry = Registry::built_in();
         let Some(study) = study else {
+            let registry = Registry::built_in();
             let stored = store.run_without_records(run)?;
             let mut go_on = |precision: &mut dyn Precision| {
                 run::resume(&cx, run, &registry, store, precision, self.budget)
@@ -260,15 +237,13 @@ impl Run {
         {
             output::tell(&hopeless.to_string());
         }
-        let plan = Plan::new(&study);
         let mut rule = Rule(PrecisionRule::new(&study, &workload::find));
         let precision: &mut dyn Precision = if self.blocks.is_some() {
             &mut run::AllBlocks
         } else {
             &mut rule
         };
-        session.note(&plan)?;
-        run::execute(&cx, &plan, &host_facts(), &registry, store, precision)
+        session.carry_out(&study, progress, store, precision)
     }
 
     fn study(&self) -> Result<Study, Failed> {
@@ -404,7 +379,7 @@ impl Run {
             text.push_str(&again.describe(dossier));
         }
         output::text(&text)?;
-        if let Some(line) = checked::last_here(dossier) {
+        if let Some(line) = selfcheck::last_here(dossier) {
             output::tell(&line);
         }
         Ok(())

@@ -5,9 +5,9 @@ use serde_json::json;
 use tare_model::StoppedBy;
 use tare_model::study::A_PRIME;
 
-use super::home::Place;
 use super::{Exit, Failed, output};
 use crate::report::command_line;
+use crate::session::home::Place;
 use crate::store::{RunLine, Store};
 
 #[derive(Debug, Args)]

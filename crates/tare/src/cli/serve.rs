@@ -16,11 +16,11 @@ use tare_model::dossier::Dossier;
 use tare_model::study::A_PRIME;
 use tare_model::{RunId, fact};
 
-use super::home::Place;
 use super::{Exit, Failed, output, recount, runs};
 use crate::cx::loopback::{self, Answer, Question};
 use crate::report;
 use crate::report::html::{self, Listed, Live, Moment};
+use crate::session::home::Place;
 use crate::store::{RunLine, Store};
 use crate::why;
 

@@ -1,10 +1,10 @@
 //! `tare show RUN`: a stored run, derived again from its raw data.
 
 use super::compared::Compared;
-use super::home::Place;
 use super::{Exit, Failed, output, recount};
 use crate::report;
 use crate::report::terminal::{self, Called};
+use crate::session::home::Place;
 use crate::store::Store;
 use clap::Args;
 

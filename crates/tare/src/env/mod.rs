@@ -13,10 +13,10 @@ use tare_model::{ArmId, Facts, Params, Reason};
 use crate::cx::{CommandError, Context, files::FileError};
 
 pub use charged::Charged;
-pub use container::layers::host_files;
 pub use image::host_files::Wanted;
 pub use published::{Published, PublishedAt};
 pub use setting::Setting;
+pub use tare_core::driver::container::host_files;
 pub use tare_core::driver::{
     Declared, Files, Mechanism, Mechanisms, SettingsError, links, mechanism, mechanisms,
 };

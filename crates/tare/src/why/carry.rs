@@ -495,18 +495,6 @@ mod tests {
     }
 
     #[test]
-    fn only_packed_environment_starts_at_its_root() {
-        let started = |driver: &str| {
-            let ask = crate::why::studies::tests::ask(driver, Params::new());
-            ask.change().directory
-        };
-        assert_eq!(started("vm").as_deref(), Some("/"));
-        for driver in ["docker", "container", "ssh", "oci"] {
-            assert_eq!(started(driver), None, "{driver}");
-        }
-    }
-
-    #[test]
     fn only_harmless_variables_and_those_asked_for_are_passed() {
         let all = pairs(&[
             "PATH",

@@ -9,6 +9,8 @@ use std::path::Path;
 use tare_model::outcome::Exit;
 use tare_model::{CommandReport, Failure, Reason};
 
+use super::Ask;
+use super::observed::Inside;
 use crate::env::EnvError;
 
 /// How much of what a program said is repeated, bytes.
@@ -206,6 +208,15 @@ fn holds(path: &str, place: &str) -> String {
 }
 
 impl Trouble {
+    /// That the command takes too long inside.
+    pub fn too_long(ask: &Ask, inside: &Inside) -> Self {
+        Self::TooLong {
+            place: format!("in `{}`", ask.driver),
+            limit_s: inside.wall_ns() / 1_000_000_000,
+            budget_s: ask.budget_ns / 1_000_000_000,
+        }
+    }
+
     /// Whether something that was started may still be there.
     pub fn may_have_left(&self) -> bool {
         let source = match self {

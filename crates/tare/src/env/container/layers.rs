@@ -11,13 +11,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use tare_model::Params;
 use tare_model::launch::Bind;
-use tare_model::{Params, Value};
 
 use super::super::EnvError;
-use super::super::mechanism::Kind;
 use super::super::own::{self, Bare, LIKE};
-use tare_core::driver::container::DECLARED;
+use tare_core::driver::container::host_files;
 
 /// A root that is not the host's.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -39,47 +38,15 @@ impl Layers {
         kept: &Params,
     ) -> Result<Bare, EnvError> {
         own::keep(file, self)?;
-        let settings = bare(kept).with(LIKE, file.display().to_string());
-        Ok(of(settings, without))
+        let mut files = host_files(without, kept);
+        files.settings = files.settings.with(LIKE, file.display().to_string());
+        Ok(files)
     }
 
     /// Reads them from there.
     pub(super) fn read(file: &str) -> Result<Self, EnvError> {
         own::kept(file, "the places of an image's files")
     }
-}
-
-/// The host's own files, in a copy that is written to in their place, which does without these differences; `kept` are
-/// settings that protect the user ([`own::Own::bare`]).
-pub fn host_files(without: Vec<String>, kept: &Params) -> Bare {
-    of(bare(kept), without)
-}
-
-fn of(settings: Params, without: Vec<String>) -> Bare {
-    Bare {
-        driver: "container".to_owned(),
-        settings,
-        without,
-    }
-}
-
-/// Settings without every mechanism that costs something and keeps nothing from being changed. A network namespace with a
-/// loopback device stays unless `kept` says otherwise: the command reaches no service of this machine.
-fn bare(kept: &Params) -> Params {
-    let mechanisms = DECLARED.mechanisms.all.iter();
-    let off = mechanisms
-        .filter(|mechanism| !matches!(mechanism.kind, Kind::Root | Kind::Capabilities))
-        .flat_map(|mechanism| mechanism.off);
-    let off = off.fold(Params::new(), |settings, (name, set)| {
-        settings.with(name, *set)
-    });
-    let kept = kept
-        .0
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.clone()));
-    std::iter::once(("network", Value::Text("none".to_owned())))
-        .chain(kept)
-        .fold(off, |settings, (name, value)| settings.with(name, value))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use tare_model::Value as Setting;
 use tare_model::launch::DOCKER_CAPABILITIES;
 
 use super::machine::Machine;
-use super::{Consent, Difference, Own};
+use super::{Consent, Difference, Own, protection};
 use crate::env::grammar::plain_capability;
 
 /// The difference that is the engine's network.
@@ -57,11 +57,6 @@ fn protects(body: &Value, id: &str) -> bool {
     }
 }
 
-/// The name by which a protection is loosened.
-fn short(id: &str) -> &str {
-    id.strip_prefix("security-opt.").unwrap_or(id)
-}
-
 /// Moves what protects, and is not loosened, out of the differences, and notes what a bare process keeps of it.
 ///
 /// # Errors
@@ -75,10 +70,10 @@ pub(crate) fn guard(
     let (kept, removed): (Vec<Difference>, Vec<Difference>) = std::mem::take(&mut own.differences)
         .into_iter()
         .partition(|it| protects(body, &it.id));
-    let known: Vec<&str> = kept.iter().map(|it| short(&it.id)).collect();
+    let known: Vec<&str> = kept.iter().map(|it| protection(&it.id)).collect();
     if let Some(name) = consent.loosen.iter().find(|name| {
         let name = name.as_str();
-        name != ALL && !known.contains(&short(name))
+        name != ALL && !known.contains(&protection(name))
     }) {
         return Err(EnvError::Absent {
             why: format!("`--loosen {}` names nothing that is kept", printable(name)),
@@ -91,7 +86,7 @@ pub(crate) fn guard(
     }
     let is_loosened = |it: &Difference| {
         let mut names = consent.loosen.iter();
-        names.any(|name| name == ALL || short(name) == short(&it.id))
+        names.any(|name| name == ALL || protection(name) == protection(&it.id))
     };
     let (loosened, kept): (Vec<Difference>, Vec<Difference>) =
         kept.into_iter().partition(is_loosened);
@@ -116,7 +111,7 @@ pub(crate) fn guard(
         own.notes.push(format!(
             "{NOT_REMOVED}{}{PROTECTS} (`--loosen {}` measures it)",
             it.what,
-            printable(short(&it.id))
+            printable(protection(&it.id))
         ));
     }
     bare(own, body, &kept, is_hosts || consent.host_network);
@@ -131,12 +126,6 @@ pub(crate) fn guard(
     }
     own.kept = kept;
     Ok(())
-}
-
-/// What of a container protects its user and stays on both sides, each with the name by which it is loosened.
-pub fn protected(own: &Own) -> Vec<(String, String)> {
-    let of = |it: &Difference| (it.what.clone(), short(&it.id).to_owned());
-    own.kept.iter().map(of).collect()
 }
 
 /// Where nothing else was found: which of the protections that these lines name could be the cause, and how to measure it.
@@ -179,7 +168,7 @@ pub(crate) fn removable(without: &[String], kept: &[String]) -> Result<Vec<Strin
         let flag = if name == ENGINES_NETWORK {
             "--host-network-ok".to_owned()
         } else {
-            format!("--loosen {}", printable(short(name)))
+            format!("--loosen {}", printable(protection(name)))
         };
         return Err(EnvError::Absent {
             why: format!("`{}` is not removed without `{flag}`", printable(name)),
@@ -194,7 +183,7 @@ fn bare(own: &mut Own, body: &Value, kept: &[Difference], has_hosts_network: boo
     let network = if has_hosts_network { "host" } else { "none" };
     let mut settings = Params::new().with("network", network);
     for it in kept {
-        settings = match short(&it.id) {
+        settings = match protection(&it.id) {
             // What is written goes with the arm, and there is no network in any case.
             "readonly" | "network" => settings,
             "no-new-privileges" => settings.with("no_new_privileges", true),

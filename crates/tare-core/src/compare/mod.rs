@@ -1,0 +1,83 @@
+//! `compare`: which of two or more commands, versions or environments is faster, and whether that is proven.
+//!
+//! The arms are the sides: the first is the baseline, with an A/A control (the baseline again, from another copy of its
+//! file), the others are compared with it. They run in the engine's blocks, like the arms of any other study. [`study`]
+//! makes the study, [`row`] reads the rows from the dossiers of its rounds, [`gate`] judges them together, and [`forms`]
+//! writes the answer down. What touches the machine is in the crate `tare`.
+//! Limits: what differs from one build or one start of the machine to the next is in no interval.
+
+pub mod forms;
+pub mod gate;
+pub mod history;
+pub mod limits;
+pub mod row;
+pub mod shown;
+pub mod study;
+
+use serde::{Deserialize, Serialize};
+
+pub use gate::Decision;
+pub use row::{Effect, Row, Word};
+
+/// The id of every study made here.
+pub const STUDY: &str = "compare";
+/// Version of the JSON form.
+pub const VERSION: u32 = 1;
+
+/// One side in words.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SideNote {
+    /// Its arm.
+    pub arm: String,
+    /// The command, revision or environment, as the user gave it.
+    pub label: String,
+}
+
+/// A whole comparison: the JSON form is this, and every other form is drawn from it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Version of this form.
+    pub comparison: u32,
+    /// Version of Tare.
+    pub tare: String,
+    /// The stored runs, oldest first.
+    pub runs: Vec<String>,
+    /// Whether both sides ran in the same blocks.
+    pub paired: bool,
+    /// Whether a gate was asked for, which proves and confirms.
+    pub gate: bool,
+    /// Seed of the order.
+    pub seed: u64,
+    /// Time that was spent, seconds.
+    pub wall_s: f64,
+    /// How the commands ran: interleaved in slices, or whole trials and why.
+    pub how: String,
+    /// The sides, the base first.
+    pub sides: Vec<SideNote>,
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// What the reader has to know, a line each.
+    pub notes: Vec<String>,
+    /// What is decided.
+    pub decision: Decision,
+}
+
+impl Comparison {
+    /// The label of an arm.
+    pub fn label<'a>(&'a self, arm: &'a str) -> &'a str {
+        let mut sides = self.sides.iter();
+        let side = sides.find(|side| side.arm == arm);
+        side.map_or(arm, |side| side.label.as_str())
+    }
+
+    /// `41 blocks`.
+    pub fn blocks(&self) -> String {
+        let most = self.rows.iter().map(|row| row.blocks).max().unwrap_or(0);
+        format!("{most} block{}", if most == 1 { "" } else { "s" })
+    }
+
+    /// Whether there are more than two sides, so that rows name their arm.
+    pub fn has_several(&self) -> bool {
+        self.sides.len() > 2
+    }
+}

@@ -1,0 +1,310 @@
+//! What stands below the headline: the cause as far as it is proved, what to change and its price, what was ruled out,
+//! and what was not tested.
+
+use tare_model::dossier::{AnswerLine, DossierFinding, DossierLadder, Span};
+use tare_model::{AnswerLabel, ArmSpec, Status, WhyOutcome, WhyReason};
+
+use super::{Spent, Terms, plural, size};
+use crate::cause;
+use crate::driver::own::{self as own_env, ALIKE, OWN};
+use crate::why::own;
+
+/// So many causes are shown with what to change; the rest is in the breakdown.
+const CAUSES_MOST: usize = 3;
+/// So many names stand in one line.
+const NAMES_MOST: usize = 6;
+/// Up to so many differences that are left are a result.
+const LEFT_MOST: usize = 4;
+/// From this share on the whole difference goes away.
+const ALL_FROM: f64 = 0.9;
+/// Below these shares, in per cent, nothing is said to be unexplained: at the point, and at most.
+const UNEXPLAINED: (f64, f64) = (5.0, 25.0);
+
+/// What the lines are made of.
+#[derive(Debug)]
+pub(in crate::why) struct Below<'a> {
+    pub(in crate::why) outcome: WhyOutcome,
+    pub(in crate::why) env: &'a ArmSpec,
+    pub(in crate::why) arms: &'a [ArmSpec],
+    pub(in crate::why) findings: &'a [DossierFinding],
+    pub(in crate::why) explained: Option<&'a Span>,
+    pub(in crate::why) userland: Option<String>,
+    pub(in crate::why) ladder: Option<&'a DossierLadder>,
+    pub(in crate::why) is_interrupted: bool,
+    pub(in crate::why) terms: Terms,
+    pub(in crate::why) spent: &'a Spent,
+}
+
+/// How far the reason is known, and the lines.
+pub(in crate::why) fn below(it: &Below<'_>) -> (Option<WhyReason>, Vec<AnswerLine>) {
+    let noun = match it.outcome {
+        WhyOutcome::Cost => it.terms.loss,
+        WhyOutcome::Gain => it.terms.gain,
+        _ => {
+            let userland = it.userland.clone();
+            let userland = userland.map(|text| line(AnswerLabel::Userland, text));
+            let start = it.start_up().map(|text| line(AnswerLabel::StartUp, text));
+            let alike = it.alike().map(|text| line(AnswerLabel::NotTested, text));
+            return (
+                None,
+                start.into_iter().chain(userland).chain(alike).collect(),
+            );
+        }
+    };
+    let (reason, mut lines) = it.cause(noun);
+    let unexplained = it.explained.and_then(|share| unexplained(share, noun));
+    let is_found = matches!(reason, WhyReason::Confirmed | WhyReason::Together);
+    let is_whole = is_found && unexplained.is_none();
+    lines.extend(it.start_up().map(|text| line(AnswerLabel::StartUp, text)));
+    lines.extend(unexplained.map(|text| line(AnswerLabel::Unexplained, text)));
+    lines.extend(
+        it.userland
+            .clone()
+            .map(|text| line(AnswerLabel::Userland, text)),
+    );
+    let ruled_out = it.of(Status::Refuted).map(|finding| match finding.share {
+        Some(share) if !is_found => format!("{} ({})", name(finding), percents(&share)),
+        _ => name(finding),
+    });
+    lines.extend(list(AnswerLabel::RuledOut, ruled_out.collect()));
+    if is_whole {
+        return (Some(reason), lines);
+    }
+    let undecided: Vec<String> = it.of(Status::Undecided).map(name).collect();
+    let untested: Vec<String> = it.of(Status::Untested).map(with_reason).collect();
+    let first = it.of(Status::Undecided).chain(it.of(Status::Untested));
+    let first: Vec<String> = first.take(2).map(short_name).collect();
+    lines.extend(list(AnswerLabel::Undecided, undecided));
+    lines.extend(list(AnswerLabel::NotTested, untested));
+    let is_elsewhere = it.in_every_container().is_some();
+    if !is_found && !it.is_interrupted && !first.is_empty() && !is_elsewhere {
+        let text = format!(
+            "`--budget {}` would try first: {}",
+            it.spent.with_search(),
+            first.join(", ")
+        );
+        lines.push(line(AnswerLabel::Next, text));
+    }
+    (Some(reason), lines)
+}
+
+impl<'a> Below<'a> {
+    fn of(&self, status: Status) -> impl Iterator<Item = &'a DossierFinding> {
+        let findings = self.findings.iter();
+        findings.filter(move |finding| finding.status == status)
+    }
+
+    /// The cause as far as it is proved.
+    fn cause(&self, noun: &str) -> (WhyReason, Vec<AnswerLine>) {
+        let mut confirmed: Vec<&DossierFinding> = self.of(Status::Confirmed).collect();
+        // Two names of one switch are one measurement.
+        confirmed.dedup_by(|later, first| later.arm == first.arm);
+        if !confirmed.is_empty() {
+            let are_several = confirmed.len() > 1 || is_pair(confirmed[0]);
+            let told = confirmed.iter().take(CAUSES_MOST);
+            let lines = told.flat_map(|finding| self.told(finding, "confirmed", noun));
+            let reason = if are_several {
+                WhyReason::Together
+            } else {
+                WhyReason::Confirmed
+            };
+            return (reason, lines.collect());
+        }
+        let set = self
+            .of(Status::Supported)
+            .find(|it| it.cause == own::SEVERAL);
+        if let Some(share) = set.and_then(|set| set.share) {
+            let text = format!(
+                "not found yet: several differences together cause {} of the {noun}",
+                percents(&share).replace(" of it", "")
+            );
+            return (WhyReason::SeveralLeft, vec![line(AnswerLabel::Cause, text)]);
+        }
+        let supported = self.of(Status::Supported).filter(|it| it.arm.is_some());
+        let parts = supported.take(CAUSES_MOST);
+        let parts: Vec<AnswerLine> = parts
+            .flat_map(|finding| self.told(finding, "a part of it", noun))
+            .collect();
+        if !parts.is_empty() {
+            return (WhyReason::Partly, parts);
+        }
+        if let Some(likely) = self.of(Status::Likely).next() {
+            let tried = likely.tried.as_deref().unwrap_or_default();
+            let text = format!(
+                "{}: likely: everything else was ruled out; {tried}",
+                name(likely)
+            );
+            return (WhyReason::Eliminated, with_advice(text, likely));
+        }
+        let (reason, text) = self.not_found();
+        (reason, vec![line(AnswerLabel::Cause, text)])
+    }
+
+    fn told(&self, finding: &DossierFinding, word: &str, noun: &str) -> Vec<AnswerLine> {
+        let went = finding.share.map_or_else(String::new, |share| {
+            format!("; {}", self.went(finding, &share, noun))
+        });
+        with_advice(format!("{}: {word}{went}", name(finding)), finding)
+    }
+
+    /// What trying it showed.
+    fn went(&self, finding: &DossierFinding, share: &Span, noun: &str) -> String {
+        let mut suspects = self
+            .arms
+            .iter()
+            .filter(|arm| Some(arm.id.as_str()) == finding.arm.as_deref())
+            .flat_map(|arm| &arm.role.suspects);
+        let is_outside = suspects.any(|it| it.cause == finding.cause && it.is_outside);
+        let [how, verb] = match (is_outside, share.point >= ALL_FROM) {
+            (true, true) => ["with it outside the", "appears there too"],
+            (true, false) => ["with it outside a part of the", "appears there too"],
+            (false, true) => ["without it the", "goes away"],
+            (false, false) => ["without it a part of the", "goes away"],
+        };
+        format!("{how} {noun} {verb}: {}", percents(share))
+    }
+
+    /// What starting takes, where it was measured in starts of the user's container.
+    fn start_up(&self) -> Option<String> {
+        let life_ns = self.env.role.asked.as_ref()?.life_ns?;
+        own_env::is_own(&self.env.settings).then(|| {
+            format!(
+                "starting and removing the container took {}, once; it is not in these numbers",
+                size::time(life_ns as f64)
+            )
+        })
+    }
+
+    /// What both sides have, and could be slow on both.
+    fn alike(&self) -> Option<String> {
+        let carried = &self.env.role.asked.as_ref()?.carried;
+        let mounted = carried.iter().find_map(|text| text.strip_prefix(ALIKE))?;
+        Some(format!(
+            "what both sides have: a file system that is slow on both is in no difference: {mounted}"
+        ))
+    }
+
+    /// The share that a container without any difference has, where that is most of it.
+    fn in_every_container(&self) -> Option<f64> {
+        let ladder = self.ladder?;
+        let rung = ladder.rungs.iter().find(|rung| rung.arm == own::PLAIN)?;
+        let (adds, total) = (rung.adds?, ladder.total?);
+        let share = adds.point / total.point;
+        (adds.low > 0.0 && share >= 0.5).then_some(share)
+    }
+
+    fn not_found(&self) -> (WhyReason, String) {
+        let is_left =
+            |it: &&DossierFinding| matches!(it.status, Status::Undecided | Status::Untested);
+        let left = self.findings.iter().filter(is_left).count();
+        let is_own = own_env::is_own(&self.env.settings);
+        let was_tried = self.findings.iter().any(|it| it.arm.is_some());
+        let n_ruled_out = self.of(Status::Refuted).count();
+        if is_own && n_ruled_out > 0 && (1..=LEFT_MOST).contains(&left) {
+            let number = u32::try_from(left).unwrap_or(u32::MAX);
+            let are = if left == 1 { "is" } else { "are" };
+            let text = format!(
+                "not found yet: {} {are} left, everything else was ruled out",
+                plural(number, "difference")
+            );
+            return (WhyReason::SeveralLeft, text);
+        }
+        if let Some(share) = self.in_every_container() {
+            let text = format!(
+                "not found yet: {:.0} % of it is in every container, also without these differences (its layers, control groups, the runtime); `tare why --env oci -- CMD` takes that apart",
+                100.0 * share.min(1.0)
+            );
+            return (WhyReason::NotFound, text);
+        }
+        let text = match (was_tried, self.ladder.is_some()) {
+            (false, _) if is_own => "not found yet: there was no time to test any difference",
+            (_, true) => "not found yet; the breakdown shows which step adds it",
+            _ => "not found yet",
+        };
+        (WhyReason::NotFound, text.to_owned())
+    }
+}
+
+fn line(label: AnswerLabel, text: String) -> AnswerLine {
+    AnswerLine { label, text }
+}
+
+fn with_advice(text: String, finding: &DossierFinding) -> Vec<AnswerLine> {
+    let more = [
+        (AnswerLabel::Fix, &finding.advice),
+        (AnswerLabel::Price, &finding.price),
+    ];
+    let more = more.into_iter().filter(|(_, text)| !text.is_empty());
+    let more = more.map(|(label, text)| line(label, text.clone()));
+    std::iter::once(line(AnswerLabel::Cause, text))
+        .chain(more)
+        .collect()
+}
+
+/// Names in one line, as many as fit.
+fn list(label: AnswerLabel, mut names: Vec<String>) -> Option<AnswerLine> {
+    let n_more = names.len().saturating_sub(NAMES_MOST);
+    names.truncate(NAMES_MOST);
+    if n_more > 0 {
+        names.push(format!("and {n_more} more"));
+    }
+    (!names.is_empty()).then(|| line(label, names.join(", ")))
+}
+
+fn unexplained(explained: &Span, noun: &str) -> Option<String> {
+    let left = |explained: f64| (100.0 * (1.0 - explained)).max(0.0);
+    let (point, most) = (left(explained.point), left(explained.low));
+    (point >= UNEXPLAINED.0 || most >= UNEXPLAINED.1).then(|| {
+        format!(
+            "{point:.0} % of the {noun} stays unexplained [{:.0}, {most:.0}]",
+            left(explained.high)
+        )
+    })
+}
+
+fn percents(share: &Span) -> String {
+    let [point, low, high] = [share.point, share.low, share.high].map(|part| {
+        let text = format!("{:.0}", part * 100.0);
+        if text == "-0" { "0".to_owned() } else { text }
+    });
+    format!("{point} % of it [{low}, {high}]")
+}
+
+fn is_pair(finding: &DossierFinding) -> bool {
+    finding.cause.starts_with(OWN) && finding.cause.contains('+')
+}
+
+/// A difference of the user's container by what it is; a cause of the catalogue by its title and name.
+fn name(finding: &DossierFinding) -> String {
+    if finding.cause.starts_with(OWN) {
+        return own::named(&finding.claim);
+    }
+    match cause::find(&finding.cause) {
+        Some(entry) => {
+            let mut letters = entry.title.chars();
+            let first = letters.next().into_iter().flat_map(char::to_lowercase);
+            let title: String = first.chain(letters).collect();
+            format!("{title} ({})", finding.cause)
+        }
+        None => finding.cause.clone(),
+    }
+}
+
+/// The same for what is named in full above.
+fn short_name(finding: &DossierFinding) -> String {
+    if finding.cause.starts_with(OWN) {
+        name(finding)
+    } else {
+        finding.cause.clone()
+    }
+}
+
+/// The name of what was not tested, with what would test it, or why nothing can.
+fn with_reason(finding: &DossierFinding) -> String {
+    match &finding.tried {
+        Some(tried) if !finding.cause.starts_with(OWN) || finding.arm.is_some() => {
+            format!("{} ({tried})", name(finding))
+        }
+        _ => name(finding),
+    }
+}

@@ -1,0 +1,452 @@
+//! Answers over made-up outcomes.
+
+use tare_model::dossier::{AnswerLine, DossierFinding, DossierRung};
+use tare_model::{AnswerLabel, ArmId, Params, Status, WhyReason};
+
+use super::super::conclude::tests::finding;
+use super::*;
+use crate::testing as composed;
+use crate::workload::user_command;
+
+const SPENT: Spent = Spent {
+    wall_ns: 20e9,
+    block_ns: 2e9,
+    n_blocks: 30,
+};
+
+fn arm(id: &str, settings: Params) -> ArmSpec {
+    ArmSpec::new(ArmId::new(id).unwrap(), "docker", settings)
+}
+
+fn of_user() -> ArmSpec {
+    arm("docker", Params::new().with(own_env::LIKE, "web"))
+}
+
+/// A comparison with a margin of 2 % and its verdict.
+fn cell((low, point, high): (f64, f64, f64)) -> DossierCell {
+    let verdict = match (low, high) {
+        _ if low > 1.02 => Verdict::MaterialCost,
+        _ if high < 1.0 / 1.02 => Verdict::MaterialGain,
+        _ if low > 1.0 && high < 1.02 => Verdict::NegligibleCost,
+        _ if low > 1.0 => Verdict::Cost,
+        _ if high < 1.0 && low > 1.0 / 1.02 => Verdict::NegligibleGain,
+        _ if high < 1.0 => Verdict::Gain,
+        _ if low > 1.0 / 1.02 && high < 1.02 => Verdict::Equivalent,
+        _ => Verdict::Inconclusive,
+    };
+    let around = |ms: f64| Some(Span::new(0.9e6 * ms, 1e6 * ms, 1.1e6 * ms));
+    DossierCell {
+        n_blocks: 30,
+        margin: 0.02,
+        unit: "ns".to_owned(),
+        base: around(29.8),
+        env: around(29.8 * point),
+        ratio: Some(Span::new(low, point, high)),
+        verdict,
+        further_blocks: Some(40),
+        ..composed::cell(user_command::WALL, point)
+    }
+}
+
+fn headline_of(env: &ArmSpec, baseline: &str, metric: &str, cell: &DossierCell) -> Headline {
+    let terms = Terms::of(metric);
+    let sides = Sides {
+        env,
+        baseline,
+        terms,
+    };
+    headline(Some(cell), sides, &SPENT)
+}
+
+#[test]
+fn headline_follows_the_interval() {
+    use WhyOutcome::{Cost, Gain, None as No, Undecided};
+    let rows = [
+        (
+            (1.13, 1.15, 1.16),
+            Cost,
+            "1.15× slower in your container than outside (29.8 → 34.3 ms, 95 % CI 1.13–1.16).",
+        ),
+        (
+            (1.02, 1.03, 1.05),
+            Cost,
+            "3 % slower in your container than outside (29.8 → 30.7 ms, 95 % CI 2–5 %).",
+        ),
+        (
+            (10.0, 20.0, 30.0),
+            Cost,
+            "20.0× slower in your container than outside (29.8 ms → 596 ms, 95 % CI 10.00–30.00).",
+        ),
+        (
+            (0.714, 0.769, 0.80),
+            Gain,
+            "1.30× faster in your container than outside (29.8 → 22.9 ms, 95 % CI 1.25–1.40).",
+        ),
+        (
+            (0.98, 0.99, 1.0),
+            No,
+            "No slowdown: 0–2 % faster in your container (",
+        ),
+        (
+            (0.97, 0.99, 1.01),
+            No,
+            "No slowdown: between 3 % faster and 1 % slower in your container (",
+        ),
+        (
+            (0.95, 0.98, 1.01),
+            No,
+            "No slowdown: between 5 % faster and 1 % slower in your container (",
+        ),
+        (
+            (0.996, 1.0, 1.004),
+            No,
+            "No slowdown: between 0.4 % faster and 0.4 % slower in your container (",
+        ),
+        (
+            (1.003, 1.005, 1.008),
+            No,
+            "No relevant slowdown: 0.3–0.8 % slower in your container, less than the 2 % that count",
+        ),
+        (
+            (0.97, 1.01, 1.05),
+            Undecided,
+            "Inconclusive: between 3 % faster and 5 % slower in your container. `--budget 4m` should settle it.",
+        ),
+        (
+            (0.4, 1.0, 3.0),
+            Undecided,
+            "Inconclusive: between 2.50× faster and 3.00× slower in your container: its runs differ too much.",
+        ),
+    ];
+    for (interval, outcome, text) in rows {
+        let told = headline_of(&of_user(), own::IMAGE, user_command::WALL, &cell(interval));
+        assert_eq!(told.outcome, outcome, "{}", told.text);
+        assert!(told.text.starts_with(text), "{}\n{text}", told.text);
+        let is_none = outcome == No;
+        assert_eq!(is_none, told.could_see.is_some(), "{}", told.text);
+    }
+}
+
+#[test]
+fn no_slowdown_says_what_could_be_detected() {
+    let cell = cell((0.98, 0.99, 1.0));
+    let told = headline_of(&of_user(), own::IMAGE, user_command::WALL, &cell);
+    assert!(
+        told.text.ends_with("(30 blocks; could have detected 1 %)."),
+        "{}",
+        told.text
+    );
+}
+
+#[test]
+fn headline_names_metric_and_sides() {
+    let cell = cell((1.13, 1.15, 1.16));
+    let docker = arm("docker", Params::new());
+    let told = |env: &ArmSpec, base: &str, metric: &str| headline_of(env, base, metric, &cell).text;
+    let text = told(&docker, HOST, user_command::CPU);
+    assert!(
+        text.starts_with("1.15× more CPU time in `docker` than on the host ("),
+        "{text}"
+    );
+    let text = told(&of_user(), own::PLAIN, user_command::COST);
+    assert!(
+        text.starts_with("1.15× worse in your container than in a plain container ("),
+        "{text}"
+    );
+}
+
+#[test]
+fn runs_that_were_ended_give_a_lower_bound() {
+    let mut cell = cell((3.0, 4.0, 5.0));
+    cell.flags.push(tare_model::dossier::Flag {
+        id: CUT_OFF.to_owned(),
+        detail: String::new(),
+    });
+    let told = headline_of(&of_user(), own::IMAGE, user_command::WALL, &cell);
+    assert!(
+        told.text.starts_with("At least 3.00× slower in your"),
+        "{}",
+        told.text
+    );
+}
+
+#[test]
+fn start_up_stands_beside_the_program() {
+    let told = headline_of(
+        &arm("docker", Params::new()),
+        HOST,
+        user_command::WALL,
+        &cell((0.99, 1.0, 1.01)),
+    );
+    let docker = arm("docker", Params::new());
+    let sides = Sides {
+        env: &docker,
+        baseline: HOST,
+        terms: Terms::of(user_command::WALL),
+    };
+    let told = start_up(&told, 310e6, sides);
+    assert_eq!(
+        told.text,
+        "The program itself runs at the same speed; starting and removing `docker` takes 310 ms."
+    );
+    assert_eq!(told.outcome, WhyOutcome::StartUp);
+}
+
+#[test]
+fn another_userland_is_a_line_of_its_own() {
+    let ladder = |arm: &str, low: f64| DossierLadder {
+        arm: "docker".into(),
+        metric: user_command::WALL.into(),
+        unit: "ns".into(),
+        base: Some(Span::new(9.0, 10.0, 11.0)),
+        env: None,
+        total: None,
+        rungs: vec![DossierRung {
+            title: "userland".into(),
+            arm: arm.into(),
+            adds: Some(Span::new(low, 5.0, 6.0)),
+            note: None,
+        }],
+        sum: None,
+        sum_span: None,
+        agrees: None,
+        together: Vec::new(),
+    };
+    let told = |arm: &str, low: f64| userland(&ladder(arm, low), "image");
+    assert!(
+        told("image", 4.0)
+            .unwrap()
+            .contains("1.50× slower than the host's")
+    );
+    assert_eq!(told("image", -1.0), None);
+    assert_eq!(told("plain", 4.0), None);
+}
+
+/// A difference of the user's container.
+fn difference(id: &str, status: Status, point: f64) -> DossierFinding {
+    let is_tried = status != Status::Untested;
+    DossierFinding {
+        claim: format!("`--{id}`{}", own::CLAIM),
+        advice: format!("drop --{id}"),
+        price: "nothing".to_owned(),
+        arm: is_tried.then(|| format!("proof-{id}")),
+        tried: Some(format!("a container like it without `--{id}`")),
+        ..finding(&format!("own.{id}"), status, "", point)
+    }
+}
+
+fn below_of(outcome: WhyOutcome, findings: &[DossierFinding]) -> (Option<WhyReason>, String) {
+    let env = of_user();
+    let mut shares = findings.iter().filter(|it| it.status == Status::Confirmed);
+    let explained = shares.find_map(|it| it.share);
+    let (reason, lines) = below(&Below {
+        outcome,
+        env: &env,
+        arms: std::slice::from_ref(&env),
+        findings,
+        explained: explained.as_ref(),
+        userland: None,
+        ladder: None,
+        is_interrupted: false,
+        terms: Terms::of(user_command::WALL),
+        spent: &SPENT,
+    });
+    let line = |it: &AnswerLine| format!("{}: {}", it.label, it.text);
+    (
+        reason,
+        lines.iter().map(line).collect::<Vec<_>>().join("\n"),
+    )
+}
+
+#[test]
+fn lines_follow_what_was_proved() {
+    use Status::{Confirmed, Likely, Refuted, Supported, Undecided, Untested};
+    let cost = |findings: &[DossierFinding]| below_of(WhyOutcome::Cost, findings);
+    let cpus = |status| difference("cpus", status, 0.97);
+    let env = difference("env", Refuted, 0.02);
+    assert_eq!(
+        cost(&[cpus(Confirmed), env.clone()]),
+        (
+            Some(WhyReason::Confirmed),
+            "cause: `--cpus`: confirmed; without it the slowdown goes away: 97 % of it [87, 107]\nfix: drop --cpus\nprice: nothing\nruled-out: `--env`".to_owned()
+        )
+    );
+    let both = difference("dns", Confirmed, 0.5);
+    assert_eq!(cost(&[cpus(Confirmed), both]).0, Some(WhyReason::Together));
+    let (reason, text) = cost(&[difference("cpus", Supported, 0.3)]);
+    assert_eq!(reason, Some(WhyReason::Partly));
+    assert!(
+        text.starts_with("cause: `--cpus`: a part of it; without it"),
+        "{text}"
+    );
+    let likely = DossierFinding {
+        tried: Some("without it the command fails".to_owned()),
+        ..cpus(Likely)
+    };
+    let (reason, text) = cost(&[likely, env.clone()]);
+    assert_eq!(reason, Some(WhyReason::Eliminated));
+    assert!(text.starts_with("cause: `--cpus`: likely: everything else was ruled out; without it the command fails\nfix: "), "{text}");
+    assert!(
+        text.contains("ruled-out: `--env` (2 % of it [-8, 12])"),
+        "{text}"
+    );
+    let (reason, text) = cost(&[cpus(Undecided), difference("dns", Untested, 0.0), env]);
+    assert_eq!(reason, Some(WhyReason::SeveralLeft));
+    assert!(text.starts_with("cause: not found yet: 2 differences are left, everything else was ruled out\nruled-out: "), "{text}");
+    assert!(
+        text.contains("\nundecided: `--cpus`\nnot-tested: `--dns`\nnext: `--budget "),
+        "{text}"
+    );
+    let set = DossierFinding {
+        cause: own::SEVERAL.to_owned(),
+        ..difference("cpus", Supported, 0.99)
+    };
+    let (reason, text) = cost(&[set, difference("dns", Undecided, 0.0)]);
+    assert_eq!(reason, Some(WhyReason::SeveralLeft));
+    assert!(text.starts_with("cause: not found yet: several differences together cause 99 % [89, 109] of the slowdown\nundecided: `--dns`\n"), "{text}");
+    let (reason, text) = cost(&[cpus(Untested)]);
+    assert_eq!(reason, Some(WhyReason::NotFound));
+    assert!(
+        text.starts_with("cause: not found yet: there was no time"),
+        "{text}"
+    );
+}
+
+#[test]
+fn untested_causes_are_never_the_cause() {
+    for status in [Status::Untested, Status::Undecided, Status::Refuted] {
+        for cause in ["cpu.cfs-quota-throttle", "own.cpus"] {
+            let finding = DossierFinding {
+                cause: cause.to_owned(),
+                ..difference("cpus", status, 0.3)
+            };
+            let (_, text) = below_of(WhyOutcome::Cost, &[finding]);
+            let mut lines = text.lines();
+            let first = lines.next().unwrap();
+            assert!(first.starts_with("cause: not found yet"), "{text}");
+            assert!(
+                !first.contains("cpus") && !first.contains("quota"),
+                "{text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn gain_is_explained_like_a_slowdown() {
+    let (reason, text) = below_of(
+        WhyOutcome::Gain,
+        &[difference("cpus", Status::Confirmed, 1.0)],
+    );
+    assert_eq!(reason, Some(WhyReason::Confirmed));
+    assert!(
+        text.contains("without it the speed-up goes away: 100 % of it"),
+        "{text}"
+    );
+}
+
+#[test]
+fn nothing_to_explain_has_no_lines() {
+    for outcome in [WhyOutcome::None, WhyOutcome::Undecided, WhyOutcome::StartUp] {
+        let findings = [difference("cpus", Status::Undecided, 0.3)];
+        assert_eq!(below_of(outcome, &findings), (None, String::new()));
+    }
+}
+
+#[test]
+fn start_of_the_container_is_a_line() {
+    let mut env = of_user();
+    env.role.asked = Some(tare_model::arm::Asked {
+        life_ns: Some(310_000_000),
+        carried: vec![format!(
+            "{}`/data` (the command may write there)",
+            own_env::ALIKE
+        )],
+        ..tare_model::arm::Asked::default()
+    });
+    let (_, lines) = below(&Below {
+        outcome: WhyOutcome::None,
+        env: &env,
+        arms: &[],
+        findings: &[],
+        explained: None,
+        userland: None,
+        ladder: None,
+        is_interrupted: false,
+        terms: Terms::of(user_command::WALL),
+        spent: &SPENT,
+    });
+    assert_eq!(lines.len(), 2);
+    assert!(
+        lines[0]
+            .text
+            .starts_with("starting and removing the container took 310 ms")
+    );
+    // What both sides have may be slow on both.
+    assert!(
+        lines[1]
+            .text
+            .ends_with("`/data` (the command may write there)")
+    );
+}
+
+#[test]
+fn causes_of_the_catalogue_have_a_title() {
+    let finding = DossierFinding {
+        cause: "cpu.cfs-quota-throttle".to_owned(),
+        ..difference("cpus", Status::Confirmed, 0.97)
+    };
+    let (_, text) = below_of(WhyOutcome::Cost, &[finding]);
+    assert!(
+        text.starts_with("cause: a processor quota stops "),
+        "{text}"
+    );
+    assert!(
+        text.contains("(cpu.cfs-quota-throttle): confirmed"),
+        "{text}"
+    );
+    assert_eq!(AnswerLabel::Cause.to_string(), "cause");
+}
+
+#[test]
+fn plain_container_that_is_as_slow_is_said() {
+    let rung = |arm: &str, low: f64, point: f64| DossierRung {
+        title: arm.to_owned(),
+        arm: arm.to_owned(),
+        adds: Some(Span::new(low, point, point + 1.0)),
+        note: None,
+    };
+    let said = |plain: DossierRung| {
+        let ladder = DossierLadder {
+            arm: "docker".to_owned(),
+            metric: user_command::WALL.to_owned(),
+            unit: "ns".to_owned(),
+            base: None,
+            env: None,
+            total: Some(Span::new(9.0, 10.0, 11.0)),
+            rungs: vec![plain],
+            sum: None,
+            sum_span: None,
+            agrees: None,
+            together: Vec::new(),
+        };
+        let env = of_user();
+        let (_, lines) = below(&Below {
+            outcome: WhyOutcome::Cost,
+            env: &env,
+            arms: &[],
+            findings: &[difference("cpus", Status::Untested, 0.0)],
+            explained: None,
+            userland: None,
+            ladder: Some(&ladder),
+            is_interrupted: false,
+            terms: Terms::of(user_command::WALL),
+            spent: &SPENT,
+        });
+        lines[0].text.clone()
+    };
+    assert!(said(rung(own::PLAIN, 8.0, 9.0)).contains("90 % of it is in every container"));
+    for other in [rung(own::PLAIN, 1.0, 2.0), rung("rung-1", 8.0, 9.0)] {
+        assert!(!said(other).contains("every container"));
+    }
+}

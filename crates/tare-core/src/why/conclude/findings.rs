@@ -1,0 +1,264 @@
+//! One finding for each suspect: what trying it proved, and how much of the total it is.
+//!
+//! What it cannot see: suspects that nobody named.
+
+use std::collections::BTreeSet;
+
+use tare_model::arm::Suspect;
+use tare_model::dossier::{Dossier, DossierCell, DossierFinding};
+use tare_model::{ArmSpec, Failure, Outcome, Status};
+
+use super::super::counterfactual;
+use super::super::own::{self as own_parts, FAILS, TriedWithout, applied};
+use super::super::readings::{Readings, span};
+use super::super::total::{Removed, Total};
+use super::{START_UP, is_of_start_up, metric, suspects};
+use crate::analyze::RunData;
+use crate::cause::queries;
+use crate::driver::own;
+use crate::workload::user_command;
+
+/// Suspects as they are judged. All shares are of one total, which has the start-up in it or has not; what is no part
+/// of it is told without a share, or not at all.
+struct Judging<'a> {
+    run: &'a RunData,
+    readings: &'a Readings,
+    dossier: &'a Dossier,
+    env: &'a ArmSpec,
+    has_start_up: bool,
+    with_start_up: Total,
+    /// Arms without differences of the user's container.
+    without: Vec<TriedWithout>,
+    /// With what they are sorted by.
+    judged: Vec<(Status, f64, DossierFinding)>,
+}
+
+impl Judging<'_> {
+    fn baseline(&self) -> &str {
+        self.run.head.study.baseline.as_str()
+    }
+
+    fn total(&self, metric: &str) -> Total {
+        Total::of(self.readings, self.baseline(), self.env.id.as_str(), metric)
+    }
+
+    fn cells(&self, suspect: &Suspect) -> Vec<u32> {
+        let is_its =
+            |cell: &DossierCell| cell.arm == self.env.id.as_str() && cell.metric == suspect.metric;
+        let cells = (0..).zip(&self.dossier.cells);
+        cells
+            .filter(|(_, cell)| is_its(cell))
+            .map(|(index, _)| index)
+            .collect()
+    }
+
+    fn add(&mut self, mut status: Status, suspect: &Suspect, mut finding: DossierFinding) {
+        if is_of_start_up(suspect) && !self.has_start_up {
+            return;
+        }
+        if self.has_start_up && !is_of_start_up(suspect) {
+            // Of the command alone, which is the lesser part of this total.
+            finding.share = None;
+            status = status.max(Status::Supported);
+            finding.status = status;
+        }
+        let share = finding.share.as_ref();
+        let mut weight = share.map_or(suspect.likelihood - 1.0, |share| share.point);
+        if suspect.cause == KEPT
+            && let Some(Removed { effect, share, p }) = self
+                .with_start_up
+                .without(self.total(START_UP).differences())
+            && let Some(share) = share
+        {
+            status = counterfactual::status(Some(&effect), Some(&share), p);
+            finding.status = status;
+            // Behind what has a switch of its own: keeping takes all of it away.
+            weight = share.point - 1.0;
+            finding.effect = Some(span(effect));
+            finding.share = Some(span(share));
+            finding.arm = Some(self.env.id.to_string());
+            finding.tried = Some(
+                "the command in an environment that is kept, as in all trials here, instead of a new one each time"
+                    .to_owned(),
+            );
+        }
+        finding.cells = self.cells(suspect);
+        let cell = finding.cells.first();
+        if let Some(cell) = cell.and_then(|place| self.dossier.cells.get(*place as usize)) {
+            resize(&mut finding, suspect, cell);
+        }
+        self.judged.push((status, weight, finding));
+    }
+
+    fn add_untested(&mut self, suspect: &Suspect) {
+        self.add(Status::Untested, suspect, counterfactual::untested(suspect));
+    }
+
+    /// A suspect for which there is an arm.
+    fn add_tried(&mut self, suspect: &Suspect, spec: &ArmSpec) {
+        if spec.id == self.env.id {
+            return self.add_untested(suspect);
+        }
+        let total = if is_of_start_up(suspect) {
+            self.with_start_up.clone()
+        } else {
+            self.total(&suspect.metric)
+        };
+        let (status, mut finding) = counterfactual::judged(
+            suspect,
+            spec.id.as_str(),
+            self.baseline(),
+            // A changed copy of a copy is held against that.
+            spec.role.of.as_deref().unwrap_or(self.env.id.as_str()),
+            &total,
+            self.readings,
+        );
+        let mut arms = self.run.head.arms.iter();
+        let missing = arms.find(|arm| arm.spec.id == spec.id && !arm.available);
+        let reason = missing.and_then(|arm| arm.reason.as_ref());
+        if let Some(reason) = reason {
+            finding.tried = Some(format!("{}: not available here: {reason}", suspect.tried));
+        }
+        if let Some(without) = own::without_of(spec) {
+            let failure = match reason {
+                Some(reason) => Some(format!("it cannot be removed here: {reason}")),
+                None => self.fails(spec, &suspect.metric).then(|| FAILS.to_owned()),
+            };
+            self.without.push(TriedWithout {
+                arm: spec.id.to_string(),
+                without,
+                status,
+                share: finding.share,
+                failure,
+            });
+        }
+        self.add(status, suspect, finding);
+    }
+
+    /// Whether the command ran in an arm to an end, and never to one that counts.
+    fn fails(&self, spec: &ArmSpec, metric: &str) -> bool {
+        let ended = |outcome: &Outcome| match outcome {
+            Outcome::Completed(_) => true,
+            Outcome::Failed(failure) => matches!(
+                failure,
+                Failure::Exited { .. } | Failure::Killed { .. } | Failure::Probe(_)
+            ),
+            Outcome::Unavailable(_) => false,
+        };
+        let mut trials = self.run.trials.iter();
+        let ran = trials.any(|data| data.trial.cell.arm == spec.id && ended(&data.outcome));
+        ran && self.readings.values(spec.id.as_str(), metric).is_empty()
+    }
+}
+
+/// What was suspected after the first look tells how large the cost was then: a reader is told how large it is.
+pub(super) fn resize(finding: &mut DossierFinding, suspect: &Suspect, cell: &DossierCell) {
+    if suspect.size.is_empty() || cell.ratio.is_none() {
+        return;
+    }
+    let now = queries::clause(cell);
+    let texts = std::iter::once(&mut finding.claim).chain(&mut finding.evidence);
+    for text in texts {
+        *text = text.replace(&suspect.size, &now);
+    }
+}
+
+/// One finding for each suspect, proved ones first.
+pub(super) fn findings(
+    run: &RunData,
+    readings: &Readings,
+    dossier: &Dossier,
+    env: &ArmSpec,
+    has_start_up: bool,
+) -> Vec<DossierFinding> {
+    let mut judging = Judging {
+        run,
+        readings,
+        dossier,
+        env,
+        has_start_up,
+        with_start_up: Total::default(),
+        without: Vec::new(),
+        judged: Vec::new(),
+    };
+    judging.with_start_up = judging
+        .total(START_UP)
+        .with(&judging.total(user_command::WALL));
+    let study = &run.head.study;
+    let mut noted: Vec<&str> = Vec::new();
+    let mut differences: BTreeSet<String> = BTreeSet::new();
+    for spec in &study.arms {
+        let suspects = spec.role.suspects.iter();
+        for suspect in suspects.filter(|suspect| !applied::is_change(suspect)) {
+            if spec.id == env.id && suspect.cause.starts_with(own::OWN) {
+                differences.insert(suspect.cause.clone());
+            } else {
+                noted.push(&suspect.cause);
+            }
+            judging.add_tried(suspect, spec);
+        }
+    }
+    // What a kept environment saves is measured without an arm of its own.
+    let is_left = |cause: &str| noted.is_empty() || (cause == KEPT && !noted.contains(&cause));
+    let left = suspects(run, dossier).into_iter();
+    for trial in left.filter(|trial| is_left(&trial.suspect.cause)) {
+        let mut suspect = trial.suspect;
+        if trial.arm.is_some() {
+            suspect.tried.push_str(": not tried yet");
+        }
+        judging.add_untested(&suspect);
+    }
+    let asked = metric(env);
+    let total = judging.total(&asked);
+    let without_parts = std::mem::take(&mut judging.without);
+    let mut judged = judging.judged;
+    judged.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
+    let mut findings: Vec<DossierFinding> =
+        judged.into_iter().map(|(_, _, finding)| finding).collect();
+    // The environment's own arm switches nothing off.
+    let other = |arm: &str| {
+        let mut specs = study.arms.iter();
+        specs.find(|spec| spec.id.as_str() == arm && spec.id != env.id)
+    };
+    let without = |arm: &str| own::without_of(other(arm)?);
+    own_parts::sifted(&mut findings, without, |set, rest| {
+        total.came_back(&readings.differences(set, rest, &asked))
+    });
+    let of_plain = readings.differences(study.baseline.as_str(), own_parts::PLAIN, &asked);
+    let of_container = total.came_back(&of_plain).map(|it| it.share);
+    own_parts::settle(&mut findings, &differences, &without_parts, of_container);
+    narrower_first(&mut findings, |arm| {
+        other(arm).is_some_and(|spec| spec.driver == env.driver && spec.settings == env.settings)
+    });
+    findings
+}
+
+/// Puts first, of those that are confirmed, the one that changes only the command, where what the widest switch
+/// removes beyond it is no more than it removes itself. A switch of the environment may take the other mechanism
+/// away too: processors of its own instead of a quota also make the command's pools smaller. What smaller pools
+/// alone remove, under the quota as it is, is none of the quota's.
+pub(super) fn narrower_first(
+    findings: &mut [DossierFinding],
+    keeps_environment: impl Fn(&str) -> bool,
+) {
+    let is_narrow =
+        |finding: &DossierFinding| finding.arm.as_deref().is_some_and(&keeps_environment);
+    let share = |finding: &DossierFinding| finding.share.map_or(0.0, |share| share.point);
+    let n_confirmed = findings
+        .iter()
+        .take_while(|finding| finding.status == Status::Confirmed)
+        .count();
+    let confirmed = &mut findings[..n_confirmed];
+    let Some(most) = confirmed.first().map(share) else {
+        return;
+    };
+    let narrow = confirmed
+        .iter()
+        .position(|finding| is_narrow(finding) && share(finding) >= most - share(finding));
+    if let Some(place) = narrow {
+        confirmed[..=place].rotate_right(1);
+    }
+}
+
+/// The cause that is switched off by keeping an environment: every run tries that.
+const KEPT: &str = "startup.docker-run-constant";

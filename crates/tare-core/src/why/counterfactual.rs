@@ -1,0 +1,480 @@
+//! Suspicions and their trials: which arm switches a suspect off, and what its being off proves.
+//!
+//! Every suspect becomes one more arm of the same randomised blocks, most likely first. Let C be what the
+//! environment costs more than the host, and R what goes when the suspect is switched off (or comes when it is
+//! switched on outside), both paired by block and taken as a part of what the environment cost in it. Then
+//! - *confirmed*: R is surely more than a quarter of C (one-sided at 5 %, by Holm over the suspects tried in this
+//!   answer) and at least half of it by its estimate;
+//! - *supported*: R is above zero, and not surely so much of C that it is its cause;
+//! - *refuted*: the 95 % interval of R's share of C lies below one half, and R may be nothing;
+//! - *undecided*: R may be nothing and may be half of C: what was tried neither supports nor refutes;
+//! - *untested*: nothing was tried, and why.
+//!
+//! What it cannot see: two causes that only cost something together; switching off either removes it all, and
+//! both are confirmed, with shares that add up to more than one.
+
+use tare_model::arm::Suspect;
+use tare_model::dossier::DossierFinding;
+use tare_model::fact;
+use tare_model::{ArmSpec, CommandChange, Params, Status, Value};
+use tare_stats::{Interval, holm};
+
+use super::readings::{Readings, span};
+use super::total::{Removed, Total};
+use crate::cause::switch::{is_over, target};
+use crate::cause::{self, Case, Counterfactual, Suspicion};
+use crate::driver::own;
+
+/// The least share of the cost that confirms a cause.
+pub const MOST: f64 = 0.5;
+
+/// How often an answer may confirm something that carries a quarter of the cost at most.
+const FALSE_CONFIRMATIONS: f64 = 0.05;
+
+/// Below this likelihood nothing is suspected: a wild guess costs an arm that another suspect could have.
+const LEAST: f64 = 0.15;
+/// A suspicion is left out when all of its cells are explained by others that are this many times as likely.
+const OUTDONE: f64 = 5.0;
+
+/// The baseline's driver.
+const HOST: &str = "host";
+
+/// A suspect with the arm that tries it; `None` where it cannot be tried.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trial {
+    /// The suspect.
+    pub suspect: Suspect,
+    /// The arm.
+    pub arm: Option<Tried>,
+}
+
+/// An arm that tries something.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Tried {
+    /// Its driver.
+    pub driver: String,
+    /// Its settings.
+    pub settings: Params,
+    /// What it does to the command.
+    pub change: CommandChange,
+}
+
+/// Every cause that suspects itself, most likely first. `metric` is what was asked for; a suspicion that is about
+/// cells of another metric is tried on that.
+pub fn suspects(case: &Case<'_>, metric: &str, env: &ArmSpec) -> Vec<Trial> {
+    cause::likely_suspicions(case, LEAST, OUTDONE)
+        .into_iter()
+        .map(|(cause, suspicion)| {
+            let metrics: Vec<&str> = suspicion
+                .cells
+                .iter()
+                .filter_map(|index| case.cells.get(*index))
+                .map(|cell| cell.metric.as_str())
+                .collect();
+            // What it is about, if not the whole command: start-up, for example.
+            let metric = if metrics.is_empty() || metrics.contains(&metric) {
+                metric
+            } else {
+                metrics.last().copied().unwrap_or(metric)
+            };
+            Trial::of(cause.id, &suspicion, metric, env)
+        })
+        .collect()
+}
+
+impl Trial {
+    /// A suspicion in `env` that is about `metric`.
+    pub fn of(cause: &str, suspicion: &Suspicion, metric: &str, env: &ArmSpec) -> Self {
+        let (tried, arm) = arm_of(&suspicion.counterfactual, env);
+        Self {
+            suspect: Suspect {
+                cause: cause.to_owned(),
+                claim: suspicion.claim.clone(),
+                size: suspicion.size.clone(),
+                evidence: suspicion.evidence.clone(),
+                likelihood: suspicion.likelihood,
+                advice: suspicion.advice.clone(),
+                price: suspicion.price.clone(),
+                metric: metric.to_owned(),
+                tried,
+                is_outside: arm.as_ref().is_some_and(|arm| arm.driver == HOST),
+            },
+            arm,
+        }
+    }
+}
+
+/// The same for a container of the user's own: its differences are its switches, and nothing is tried outside of it.
+fn arm_of_own(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option<Tried>) {
+    let inside = |settings: Params| Tried {
+        driver: env.driver.clone(),
+        settings,
+        change: env.change.clone(),
+    };
+    match counterfactual {
+        Counterfactual::Settings(changes) => match own::changed(&env.settings, changes) {
+            Ok(settings) => (
+                format!("a container like it with {}", words(changes)),
+                Some(inside(settings)),
+            ),
+            Err(why) => (format!("not possible here: {why}"), None),
+        },
+        Counterfactual::Variables(_) | Counterfactual::Prefix(_) => {
+            arm_inside(counterfactual, env)
+        }
+        Counterfactual::NotHere(why) => (format!("not possible here: {why}"), None),
+        _ => (
+            "not possible here: it is tried outside of the container, and a command that was written for it is not run there unasked"
+                .to_owned(),
+            None,
+        ),
+    }
+}
+
+/// What is tried, in words, and the arm that does.
+fn arm_of(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option<Tried>) {
+    if own::is_own(&env.settings) {
+        arm_of_own(counterfactual, env)
+    } else {
+        arm_inside(counterfactual, env)
+    }
+}
+
+fn arm_inside(counterfactual: &Counterfactual, env: &ArmSpec) -> (String, Option<Tried>) {
+    let inside = |settings: Params| Tried {
+        driver: env.driver.clone(),
+        settings,
+        change: CommandChange {
+            // Where the output goes and what is packed belongs to the arm that is changed, not to the change.
+            stdout: env.change.stdout,
+            program: env.change.program.clone(),
+            ..CommandChange::default()
+        },
+    };
+    let outside = || Tried {
+        driver: HOST.to_owned(),
+        ..Tried::default()
+    };
+    let behind = |mut arm: Tried, prefix: &[String]| {
+        arm.change.prefix = prefix.to_vec();
+        arm
+    };
+    let own = || inside(env.settings.clone());
+    let (tried, arm) = match counterfactual {
+        Counterfactual::Settings(changes) => (
+            format!("the same environment with {}", words(changes)),
+            inside(changed(&env.settings, changes)),
+        ),
+        Counterfactual::Variables(variables) => {
+            let mut arm = own();
+            arm.change.variables.clone_from(variables);
+            let texts: Vec<String> = variables
+                .iter()
+                .map(|(name, text)| format!("{name}={text}"))
+                .collect();
+            (
+                format!("the same environment with {}", texts.join(" ")),
+                arm,
+            )
+        }
+        Counterfactual::Prefix(prefix) => (
+            format!(
+                "the same environment with the command behind `{}`",
+                prefix.join(" ")
+            ),
+            behind(own(), prefix),
+        ),
+        Counterfactual::HostProgram => (
+            "the same environment with the host's own program and what it loads".to_owned(),
+            inside(with_host_program(env)),
+        ),
+        Counterfactual::BaselineSettings(changes) => (
+            format!("the host with {}", words(changes)),
+            Tried {
+                settings: changed(&Params::new(), changes),
+                ..outside()
+            },
+        ),
+        Counterfactual::BaselinePrefix(prefix) => (
+            format!("the host with the command behind `{}`", prefix.join(" ")),
+            behind(outside(), prefix),
+        ),
+        Counterfactual::BaselineCold(files) => {
+            let mut arm = outside();
+            arm.change.cold.clone_from(files);
+            let what = match files.as_slice() {
+                [file] => format!("`{}`", file.escape_debug()),
+                _ => format!("the {} files that were read", files.len()),
+            };
+            (
+                format!("the host with {what} dropped from the page cache before each run"),
+                arm,
+            )
+        }
+        Counterfactual::NotHere(why) => return (format!("not possible here: {why}"), None),
+    };
+    (tried, Some(arm))
+}
+
+/// Without an image of the user's and without folders that lie over the program; what the host's program needs
+/// is shown instead.
+fn with_host_program(env: &ArmSpec) -> Params {
+    let mut settings = env.settings.clone();
+    let had_image = settings.0.remove("image").is_some();
+    let program = env.role.seen.get(fact::COMMAND_PROGRAM);
+    let program = program.map_or("", String::as_str);
+    let mut binds: Vec<String> = settings
+        .words("binds")
+        .into_iter()
+        .map(|bind| match target(&bind) {
+            Some(at) if is_over(&bind, program) => format!("{at}:{at}:ro"),
+            _ => bind,
+        })
+        .collect();
+    if let Some(asked) = env.role.asked.as_ref().filter(|_| had_image) {
+        let taken = |bind: &str| binds.iter().any(|own| target(own) == target(bind));
+        let more = asked.host_files.iter().filter(|bind| !taken(bind));
+        let more: Vec<String> = more.cloned().collect();
+        binds.extend(more);
+    }
+    let binds = binds.into_iter().map(Value::Text).collect();
+    settings.with("binds", Value::List(binds))
+}
+
+/// Settings with changes; one of the empty text is left out.
+fn changed(settings: &Params, changes: &Params) -> Params {
+    let mut settings = settings.clone();
+    for (name, value) in &changes.0 {
+        if *value == Value::Text(String::new()) {
+            settings.0.remove(name);
+        } else {
+            settings.0.insert(name.clone(), value.clone());
+        }
+    }
+    settings
+}
+
+fn words(changes: &Params) -> String {
+    let words: Vec<String> = changes
+        .0
+        .iter()
+        .map(|(name, value)| {
+            if *value == Value::Text(String::new()) {
+                format!("no `{name}`")
+            } else if matches!(value, Value::List(_)) {
+                // Every folder of the userland may stand there; the study has them all.
+                format!("other `{name}`")
+            } else {
+                format!("`{name} = {}`", value.to_string().escape_debug())
+            }
+        })
+        .collect();
+    words.join(" and ")
+}
+
+/// The rule that stands at the top of this file. `removed` is R, `share` its share of the cost, `p` that of the share
+/// being a quarter at most, corrected for what else was tried.
+pub fn status(removed: Option<&Interval>, share: Option<&Interval>, p: Option<f64>) -> Status {
+    let Some(removed) = removed else {
+        return Status::Untested;
+    };
+    // The cost itself may be nothing in the blocks in which it was tried.
+    let Some(share) = share else {
+        return Status::Undecided;
+    };
+    let is_cause = p.is_some_and(|p| p <= FALSE_CONFIRMATIONS);
+    if is_cause && removed.low > 0.0 && share.point >= MOST {
+        Status::Confirmed
+    } else if removed.low > 0.0 {
+        Status::Supported
+    } else if share.high < MOST {
+        Status::Refuted
+    } else {
+        Status::Undecided
+    }
+}
+
+/// What went of a total where a suspect was switched off, or came where it was switched on outside.
+fn removed(
+    suspect: &Suspect,
+    arm: &str,
+    (baseline, env): (&str, &str),
+    total: &Total,
+    readings: &Readings,
+) -> Option<Removed> {
+    let (earlier, later) = if suspect.is_outside {
+        (baseline, arm)
+    } else {
+        (arm, env)
+    };
+    total.without(&readings.differences(earlier, later, &suspect.metric))
+}
+
+/// Holm's p of the suspect in `arm`: all that were tried in the same study are one family.
+fn corrected(p: f64, arm: &str, (baseline, env): (&str, &str), readings: &Readings) -> f64 {
+    let mut family = vec![p];
+    let others = readings.tried().filter(|(spec, _)| {
+        let id = spec.id.as_str();
+        id != arm && id != env
+    });
+    for (spec, suspect) in others {
+        let whole = spec.role.of.as_deref().unwrap_or(env);
+        let total = Total::of(readings, baseline, whole, &suspect.metric);
+        let sides = (baseline, whole);
+        let other = removed(suspect, spec.id.as_str(), sides, &total, readings);
+        family.extend(other.and_then(|other| other.p));
+    }
+    holm(&family).map_or(1.0, |corrected| corrected[0])
+}
+
+/// What trying a suspect in `arm` showed, as a share of `total`.
+pub fn judged(
+    suspect: &Suspect,
+    arm: &str,
+    baseline: &str,
+    env: &str,
+    total: &Total,
+    readings: &Readings,
+) -> (Status, DossierFinding) {
+    let removed = removed(suspect, arm, (baseline, env), total, readings);
+    let effect = removed.map(|removed| removed.effect);
+    let share = removed.and_then(|removed| removed.share);
+    let p = removed.and_then(|removed| removed.p);
+    let p = p.map(|p| corrected(p, arm, (baseline, env), readings));
+    let mut status = status(effect.as_ref(), share.as_ref(), p);
+    // Two that were both ended say nothing of each other.
+    let is_cut_off = readings.is_cut_off(arm, &suspect.metric);
+    if is_cut_off && status == Status::Refuted {
+        status = Status::Undecided;
+    }
+    let mut finding = untested(suspect);
+    finding.status = status;
+    finding.effect = effect.map(span);
+    finding.share = share.map(span);
+    finding.arm = Some(arm.to_owned());
+    finding.tried = Some(match status {
+        Status::Untested => format!("{}: too few blocks have values", suspect.tried),
+        Status::Undecided if share.is_none() && !is_cut_off => format!(
+            "{}: in those blocks the interval of the cost itself holds 0",
+            suspect.tried
+        ),
+        Status::Undecided if is_cut_off => format!(
+            "{}: it was ended at its limit too, and how much faster it is was not seen",
+            suspect.tried
+        ),
+        _ => suspect.tried.clone(),
+    });
+    (status, finding)
+}
+
+/// A suspect that nothing was tried with.
+pub fn untested(suspect: &Suspect) -> DossierFinding {
+    DossierFinding {
+        cause: suspect.cause.clone(),
+        status: Status::Untested,
+        cells: Vec::new(),
+        claim: suspect.claim.clone(),
+        evidence: suspect.evidence.clone(),
+        effect: None,
+        advice: suspect.advice.clone(),
+        price: suspect.price.clone(),
+        share: None,
+        arm: None,
+        tried: Some(suspect.tried.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use tare_model::ArmId;
+    use tare_model::command::Stdout;
+
+    fn interval_of(low: f64, point: f64, high: f64) -> Interval {
+        Interval::new(low, point, high, 0.95)
+    }
+
+    #[test]
+    fn the_status_follows_the_rule() {
+        let positive = interval_of(1.0, 2.0, 3.0);
+        let nothing = interval_of(-1.0, 0.1, 1.0);
+        for (removed, share, p, expected) in [
+            (
+                positive,
+                interval_of(0.6, 0.9, 1.1),
+                0.01,
+                Status::Confirmed,
+            ),
+            (
+                positive,
+                interval_of(0.4, 0.5, 0.6),
+                0.05,
+                Status::Confirmed,
+            ),
+            // Half of it by its estimate, and perhaps a fifth.
+            (
+                positive,
+                interval_of(0.2, 0.6, 1.1),
+                0.06,
+                Status::Supported,
+            ),
+            (
+                positive,
+                interval_of(0.3, 0.4, 0.6),
+                0.01,
+                Status::Supported,
+            ),
+            (nothing, interval_of(-0.2, 0.0, 0.2), 0.9, Status::Refuted),
+            (nothing, interval_of(-0.4, 0.2, 0.8), 0.5, Status::Undecided),
+            (nothing, interval_of(-0.4, 0.7, 1.8), 0.2, Status::Undecided),
+        ] {
+            let found = status(Some(&removed), Some(&share), Some(p));
+            assert_eq!(found, expected, "{share:?}");
+        }
+        assert_eq!(status(None, None, None), Status::Untested);
+        assert_eq!(status(Some(&positive), None, None), Status::Undecided);
+    }
+
+    fn env() -> ArmSpec {
+        let settings = Params::new().with("cpus", 0.5).with("memory", "64m");
+        let mut env = ArmSpec::new(ArmId::new("docker").unwrap(), "docker", settings).required();
+        env.change.stdout = Some(Stdout::Console);
+        env.change.cold = vec!["/own".to_owned()];
+        env
+    }
+
+    #[test]
+    fn a_counterfactual_changes_only_what_it_names() {
+        let of = |counterfactual: Counterfactual| {
+            let (words, arm) = arm_of(&counterfactual, &env());
+            (words, arm.unwrap())
+        };
+        let console = CommandChange {
+            stdout: Some(Stdout::Console),
+            ..CommandChange::default()
+        };
+        let off = Params::new().with("cpus", "").with("shm", "1g");
+        let (words, arm) = of(Counterfactual::Settings(off));
+        assert_eq!(words, "the same environment with no `cpus` and `shm = 1g`");
+        assert_eq!(arm.driver, "docker");
+        let expected = Params::new().with("memory", "64m").with("shm", "1g");
+        assert_eq!((arm.settings, arm.change), (expected, console));
+        let variables = BTreeMap::from([("OMP_NUM_THREADS".to_owned(), "1".to_owned())]);
+        let (_, arm) = of(Counterfactual::Variables(variables.clone()));
+        assert_eq!(arm.change.variables, variables);
+        let (_, arm) = of(Counterfactual::BaselinePrefix(vec!["x".into()]));
+        assert_eq!((arm.driver.as_str(), arm.change.stdout), ("host", None));
+        let (words, arm) = of(Counterfactual::BaselineCold(vec!["/data".into()]));
+        assert!(words.contains("`/data` dropped"), "{words}");
+        assert_eq!(
+            (arm.driver.as_str(), arm.change.cold),
+            ("host", vec!["/data".to_owned()])
+        );
+        let (words, arm) = arm_of(&Counterfactual::NotHere("no AppArmor".into()), &env());
+        assert_eq!(
+            (words.as_str(), arm),
+            ("not possible here: no AppArmor", None)
+        );
+    }
+}

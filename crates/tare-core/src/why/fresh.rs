@@ -1,0 +1,86 @@
+//! Whether the first run of the command in a new container is another one than the next: then arms that live for several
+//! runs measure something that `docker run` never does, and each run gets a container of its own.
+//!
+//! Byte code, caches and files that are moved are written by the first run and read by the next.
+
+use tare_model::{CommandReport, counter};
+
+/// So many times apart the two are not alike, where they are so far apart too, nanoseconds.
+const TIMES: f64 = 1.5;
+const APART_NS: f64 = 30e6;
+
+/// In what the two differ, as what follows "because".
+pub fn differs(first: &CommandReport, next: &CommandReport) -> Option<String> {
+    if first.exit.is_success() && !next.exit.is_success() {
+        return Some("a second run in the same one fails".to_owned());
+    }
+    let (short, long) = (
+        first.wall_ns.min(next.wall_ns),
+        first.wall_ns.max(next.wall_ns),
+    );
+    // A first run that only waits less found a processor quota unused, which is no state of the container's files.
+    let is_quota = next.wall_ns == long
+        && used_ns(first)
+            .zip(used_ns(next))
+            .is_some_and(|(first, next)| !are_apart(first, next));
+    let ms = |ns: u64| ns / 1_000_000;
+    (!is_quota && are_apart(short as f64, long as f64)).then(|| {
+        format!(
+            "its first run in one took {} ms and the next {} ms",
+            ms(first.wall_ns),
+            ms(next.wall_ns)
+        )
+    })
+}
+
+fn are_apart(short_ns: f64, long_ns: f64) -> bool {
+    long_ns - short_ns >= APART_NS && long_ns >= TIMES * short_ns
+}
+
+/// Processor time of a run, nanoseconds.
+fn used_ns(report: &CommandReport) -> Option<f64> {
+    let of = |name: &str| report.usage.get(name).copied();
+    Some(of(counter::USER)? + of(counter::SYS)?)
+}
+
+/// What is said of it.
+pub fn described(why: &str) -> String {
+    format!(
+        "each run is in a new container on both sides, because {why}; making it is not in the times"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use tare_model::outcome::Exit;
+
+    use super::*;
+    use crate::testing::raw;
+    use crate::workload::command_output::report;
+
+    #[test]
+    fn first_run_differs_where_it_is_far_longer_or_cannot_be_repeated() {
+        let took = |ms: u64, status: i32| {
+            let mut report = report(&raw(0, b"", b"")).unwrap();
+            report.exit = Exit::Code(status);
+            report.wall_ns = ms * 1_000_000;
+            report
+        };
+        let between = |first: u64, next: u64| differs(&took(first, 0), &took(next, 0));
+        assert!(between(210, 90).unwrap().contains("210 ms"));
+        assert!(between(90, 210).is_some());
+        let quota = [took(90, 0), took(210, 0)].map(|mut report| {
+            report.usage.insert(counter::USER.to_owned(), 88e6);
+            report.usage.insert(counter::SYS.to_owned(), 1e6);
+            report
+        });
+        assert_eq!(differs(&quota[0], &quota[1]), None);
+        assert!(differs(&quota[1], &quota[0]).is_some());
+        // Short runs differ by what else the machine does, long ones by a little.
+        assert_eq!(between(20, 5), None);
+        assert_eq!(between(1000, 800), None);
+        let fails = differs(&took(100, 0), &took(100, 1));
+        assert!(fails.unwrap().contains("fails"));
+        assert_eq!(differs(&took(100, 1), &took(100, 1)), None);
+    }
+}

@@ -1,0 +1,343 @@
+//! The ladder: from the bare process to the whole environment, one mechanism a step.
+//!
+//! The driver lists its mechanisms and how each is switched off; the first step has all of them off and stands for what
+//! cannot be, and every further one switches one on. The
+//! settings that the user gave come last, one step each. All steps are arms of the same randomised blocks, so a
+//! step's contribution is a paired difference, and the contributions add up to the total but for their noise.
+//! What it cannot see: what only costs something together with a later step is counted with the later one.
+
+use tare_model::fact;
+use tare_model::{Facts, Params, Value};
+
+use crate::driver::mechanism::{Kind, is_confined};
+use crate::driver::{self, Mechanism};
+
+mod climbed;
+
+pub use climbed::climbed;
+
+/// One step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// What it adds.
+    pub title: String,
+    /// The driver of the arm that has everything up to here.
+    pub driver: String,
+    /// Its settings, without those of the command.
+    pub settings: Params,
+    /// How much a reader would miss it: steps of the least weight are joined with the next when there is no time
+    /// for all.
+    pub weight: u32,
+    /// Whether it is none where nothing is printed.
+    pub needs_output: bool,
+}
+
+/// The weight of a step that stands for all.
+const WHOLE: u32 = 9;
+
+/// Settings that are no mechanism of their own: where files and programs come from.
+const NO_STEP: [&str; 9] = tare_model::rows! {
+    "binds", "image", "programs", "packages", "files", "lower_file", "context", "platform", "port",
+};
+
+/// A container's own program, and how long it may take to obey the request to stop; the second has no meaning
+/// without the first.
+const ENTRY: &str = "entry";
+const STOP_AFTER: &str = "stop_after";
+
+/// The steps of an environment with these settings, from the bottom; the last is the environment itself.
+/// `facts` are those of the environment.
+pub fn steps(driver: &str, settings: &Params, facts: &Facts) -> Vec<Step> {
+    let mut steps = of_mechanisms(driver, settings, facts);
+    // What the user set, one after the other; what a step above has already is none.
+    let mut so_far = steps
+        .last()
+        .map_or_else(Params::new, |step| step.settings.clone());
+    let mut names: Vec<&String> = settings.0.keys().collect();
+    names.sort_by_key(|name| late(name));
+    for name in names {
+        let Some(value) = settings.value(name) else {
+            continue;
+        };
+        if so_far.value(name) == Some(value) {
+            continue;
+        }
+        so_far = so_far.with(name, value.clone());
+        // A program that does not end is waited for as long as the user says, and not as the engine would.
+        if let (ENTRY, Some(patience)) = (name.as_str(), settings.value(STOP_AFTER)) {
+            so_far = so_far.with(STOP_AFTER, patience.clone());
+        }
+        steps.push(Step {
+            title: format!("{name} = {}", shortened(value)),
+            driver: driver.to_owned(),
+            settings: so_far.clone(),
+            weight: 10,
+            needs_output: false,
+        });
+    }
+    // The settings of the last step are those of the environment, or differ by defaults that were spelt out.
+    if let Some(last) = steps.last_mut() {
+        last.settings = settings.clone();
+    }
+    steps
+}
+
+/// Limits come last, because they bite on everything below them.
+fn late(name: &str) -> u32 {
+    match name {
+        "cpus" => 3,
+        "cpuset" => 2,
+        "memory" => 1,
+        _ => 0,
+    }
+}
+
+fn shortened(value: &Value) -> String {
+    let text = value.to_string();
+    let short: String = text.chars().take(24).collect();
+    if short.len() < text.len() {
+        format!("{short}…")
+    } else {
+        short
+    }
+}
+
+fn only(settings: &Params, names: &[&str]) -> Params {
+    Params(
+        settings
+            .0
+            .iter()
+            .filter(|(name, _)| names.contains(&name.as_str()))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+    )
+}
+
+/// The driver's mechanisms, one after the other switched on. What the user chose about one stays off until the
+/// user's own step.
+fn of_mechanisms(driver: &str, settings: &Params, facts: &Facts) -> Vec<Step> {
+    let mechanisms = driver::mechanisms(driver);
+    let kept: Vec<&str> = NO_STEP.iter().chain(mechanisms.keeps).copied().collect();
+    let mut so_far = only(settings, &kept);
+    let step = |title: String, settings: &Params, weight: u32, needs_output: bool| Step {
+        title,
+        driver: driver.to_owned(),
+        settings: settings.clone(),
+        weight,
+        needs_output,
+    };
+    let base = (mechanisms.base)(settings);
+    let own = mechanisms
+        .whole_with
+        .and_then(|name| Some((name, settings.value(name)?)));
+    if let Some((name, value)) = own {
+        return vec![step(base, &so_far.with(name, value.clone()), WHOLE, false)];
+    }
+    let here = |mechanism: &&Mechanism| (mechanism.is_here)(facts);
+    let all: Vec<&Mechanism> = mechanisms.all.iter().filter(here).collect();
+    for (name, set) in all.iter().flat_map(|mechanism| mechanism.off) {
+        so_far = so_far.with(name, *set);
+    }
+    let mut steps = vec![step(base, &so_far, mechanisms.weight, false)];
+    for mechanism in all {
+        let mut names = mechanism.off.iter().map(|(name, _)| *name);
+        if names.clone().any(|name| settings.value(name).is_some()) {
+            continue;
+        }
+        names.by_ref().for_each(|name| {
+            so_far.0.remove(name);
+        });
+        let needs_output = mechanism.kind == Kind::Output;
+        let title = mechanism.title.to_owned();
+        steps.push(step(title, &so_far, mechanism.weight, needs_output));
+    }
+    steps
+}
+
+/// Joins steps until there are at most `room` arms beside the environment's own.
+pub fn fitted(mut steps: Vec<Step>, room: usize) -> Vec<Step> {
+    while steps.len() > room + 1 {
+        // The last is the environment and stays.
+        let below = 0..steps.len() - 1;
+        let Some(least) = below.min_by_key(|index| steps[*index].weight) else {
+            break;
+        };
+        let dropped = steps.remove(least);
+        let next = &mut steps[least];
+        next.title = format!("{} + {}", dropped.title, next.title);
+        next.weight = next.weight.max(dropped.weight);
+    }
+    steps
+}
+
+/// What of an environment no step takes apart, and why.
+fn together(driver: &str, facts: &Facts) -> Vec<String> {
+    let mechanisms = driver::mechanisms(driver);
+    let mut together: Vec<String> = mechanisms
+        .together
+        .iter()
+        .map(|line| (*line).to_owned())
+        .collect();
+    // The kernel answers for a process's label only where it has a module that gives one.
+    match facts.get(fact::LSM_LABEL) {
+        Some(_) if is_confined(facts) && mechanisms.of(Kind::AccessControl).is_some() => {}
+        Some(label) => together.push(format!(
+            "AppArmor and SELinux: the label is `{}` in every step",
+            label.trim().escape_debug()
+        )),
+        None => together.push(
+            "AppArmor and SELinux: not available here, the kernel runs neither or does not tell"
+                .to_owned(),
+        ),
+    }
+    together
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::readings::{ByBlock, joint};
+    use super::climbed::{common_blocks, sum_interval, sum_of};
+    use super::*;
+    use crate::testing::in_one_launch;
+
+    fn titles(steps: &[Step]) -> Vec<&str> {
+        steps.iter().map(|step| step.title.as_str()).collect()
+    }
+
+    #[test]
+    fn dockers_steps_end_with_what_the_user_set_and_the_quota_last() {
+        let settings = Params::new()
+            .with("cpus", 0.5)
+            .with("memory", "64m")
+            .with("binds", "/w:/w");
+        let steps = steps("docker", &settings, &Facts::new());
+        let last = &titles(&steps)[steps.len() - 2..];
+        assert_eq!(last, ["memory = 64m", "cpus = 0.5"]);
+        assert_eq!(steps.last().unwrap().settings, settings);
+        assert!(
+            steps
+                .iter()
+                .all(|step| step.settings.value("binds").is_some())
+        );
+        assert_eq!(steps[0].settings.text("network"), Some("host"));
+        assert_eq!(steps[1].settings.value("seccomp"), None);
+    }
+
+    #[test]
+    fn a_program_of_the_users_comes_with_the_time_that_it_may_take_to_end() {
+        let settings = Params::new()
+            .with("entry", "sleep infinity")
+            .with("memory", "64m")
+            .with("stop_after", 1_i64);
+        let steps = steps("docker", &settings, &Facts::new());
+        for step in &steps {
+            let has = |name: &str| step.settings.value(name).is_some();
+            assert_eq!(has("entry"), has("stop_after"), "{step:?}");
+        }
+        assert!(
+            steps
+                .iter()
+                .any(|step| step.settings.value("entry").is_some())
+        );
+        assert_eq!(steps.last().unwrap().settings, settings);
+    }
+
+    #[test]
+    fn the_containers_steps_are_settings_that_it_takes_and_end_with_its_defaults() {
+        for settings in [
+            Params::new().with("binds", "/w:/w"),
+            Params::new().with("seccomp", "off").with("cpus", 1i64),
+            Params::new().with("network", "host"),
+            Params::new().with("namespaces", "mount,pid"),
+            Params::new().with("rootfs", "host").with("network", "none"),
+        ] {
+            let steps = steps("container", &settings, &Facts::new());
+            assert_eq!(steps.last().unwrap().settings, settings);
+        }
+    }
+
+    #[test]
+    fn a_runtimes_steps_keep_its_specification_and_end_with_what_was_asked_for() {
+        for settings in [
+            Params::new(),
+            Params::new().with("runtime", "crun").with("cpus", 0.5),
+            Params::new().with("spec", "docker:box"),
+            Params::new().with("seccomp", "off").with("network", "host"),
+            Params::new().with("namespaces", "uts"),
+        ] {
+            let steps = steps("oci", &settings, &Facts::new());
+            assert_eq!(steps.last().unwrap().settings, settings);
+            let is_one = settings.value("namespaces").is_some();
+            assert_eq!(steps.len() >= 4, !is_one, "{settings:?}: {steps:?}");
+            for step in &steps {
+                for name in ["runtime", "spec"] {
+                    assert_eq!(step.settings.value(name), settings.value(name));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_ladder_with_common_blocks_adds_up_and_its_sum_has_an_interval() {
+        let values = |shift: f64| -> ByBlock {
+            (0..12)
+                .map(|block| {
+                    let value = shift + f64::from(block * 7 % 5);
+                    (in_one_launch(block), tare_stats::Differences::one(value))
+                })
+                .collect()
+        };
+        let (base, mut middle, whole) = (values(100.0), values(110.0), values(125.0));
+        middle.remove(&in_one_launch(3));
+        let common = common_blocks(&base, &whole, [middle.clone()].into_iter()).unwrap();
+        assert!(common.len() == 11 && !common.contains(&in_one_launch(3)));
+        let only = |mut values: ByBlock| {
+            values.retain(|block, _| common.contains(block));
+            values
+        };
+        let (base, middle, whole) = (only(base), only(middle), only(whole));
+        let step =
+            |below: &ByBlock, above: &ByBlock| joint(below, above, |below, above| above - below);
+        let steps = [step(&base, &middle), step(&middle, &whole)];
+        assert!((sum_of(&steps) - 25.0).abs() < 1e-9);
+        let span = sum_interval(&steps, true).unwrap();
+        assert!(span.low <= 25.0 && 25.0 <= span.high, "{span:?}");
+        // A step without enough blocks does not take away those of the others.
+        let few = ByBlock::from([(in_one_launch(0), tare_stats::Differences::one(1.0))]);
+        assert_eq!(
+            common_blocks(&base, &whole, [few].into_iter())
+                .unwrap()
+                .len(),
+            11
+        );
+        assert_eq!(sum_interval(&steps, false), None);
+    }
+
+    #[test]
+    fn apparmor_is_a_step_where_it_holds_the_container_and_is_told_to_be_absent_elsewhere() {
+        let label = |text: &str| Facts::from([("lsm.label".to_owned(), text.to_owned())]);
+        let confined = label("docker-default (enforce)\n");
+        let titles_of = |facts: &Facts| {
+            let steps = steps("docker", &Params::new(), facts);
+            steps.iter().any(|step| step.title.contains("AppArmor"))
+        };
+        assert!(titles_of(&confined) && !titles_of(&label("unconfined")));
+        assert!(!titles_of(&Facts::new()));
+        let told = |facts: &Facts| together("docker", facts).join("\n");
+        assert!(told(&Facts::new()).contains("not available here"));
+        assert!(!told(&confined).contains("AppArmor and"));
+    }
+
+    #[test]
+    fn steps_that_do_not_fit_are_joined_and_the_heaviest_stay() {
+        let all = steps("docker", &Params::new().with("cpus", 0.5), &Facts::new());
+        let few = fitted(all.clone(), 1);
+        assert_eq!(few.len(), 2);
+        assert_eq!(few.last().unwrap().settings, all.last().unwrap().settings);
+        assert!(few[1].title.ends_with("cpus = 0.5"), "{few:?}");
+        assert!(few[1].title.contains("system-call filter"), "{few:?}");
+        assert_eq!(fitted(all.clone(), 50), all);
+        let none = fitted(all, 0);
+        assert_eq!(none.len(), 1);
+    }
+}

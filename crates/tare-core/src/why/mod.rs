@@ -1,3 +1,0 @@
-//! What `why` concludes from, as far as it needs nothing outside.
-
-pub mod readings;

@@ -1,0 +1,497 @@
+//! The search through the differences of a container of the user's own, or of two sides: which arms are measured next,
+//! and what they showed.
+//!
+//! Every study has both sides in its blocks again. Where a round decided nothing, the same arms get more blocks before
+//! anything is concluded from it; what is found is proved once more, because something is always found among many.
+//! What it cannot see: how fast an arm is that has not run yet. For the plan, parts that together are everything take
+//! the whole cost, and what proves something takes at least half of it.
+
+use std::collections::BTreeMap;
+
+use tare_model::arm::Rung;
+use tare_model::{Study, Value, whole_part};
+use tare_stats::median;
+
+use super::super::counterfactual::{Trial, Tried};
+use super::super::pace::Pace;
+use super::super::readings::{Readings, joint, plain};
+use super::super::search::{Item, LEAST_SHARE, Probe, Search, Shown};
+use super::super::studies::{Arms, base_arms};
+use super::super::total::Total;
+use super::super::{Ask, FEWEST, First};
+use super::costs::{Costs, fitting};
+use super::members::{is_open, reduced, sorted, tries, without_one};
+use super::sifting::{narrowest, suspect_of};
+use super::trace::Trace;
+use super::{Asks, COPY, PLAIN, PROOF, TRY, sides, steps};
+use crate::analyze::RunData;
+use crate::driver::own::{self, WITHOUT};
+
+/// Arms of one round of the search at most.
+const ARMS_MOST: usize = 6;
+/// Suspects of the catalogue that stand in the first round of the search.
+const CATALOGUE_MOST: usize = 2;
+/// Arms for which time is left in a round of the search, for the next one.
+const NEXT_ARMS: usize = 3;
+/// How likely those must be.
+const LIKELY: f64 = 0.5;
+/// From this share on nothing else is looked for.
+const LARGE: f64 = 0.8;
+/// Blocks of a round where the cost is plain to see, and the fewest of them that say something.
+const PLAIN_BLOCKS: u32 = 4;
+const PLAIN_LEAST: usize = 3;
+/// Blocks of a round at most, and of a proof.
+const ROUND_BLOCKS: u32 = 16;
+const PROOF_BLOCKS: u32 = 24;
+/// So often what was left undecided gets twice as many blocks.
+const REOPENED_MOST: u32 = 3;
+/// The part of the time that is planned with.
+const SAFE: f64 = 0.85;
+
+/// The suspects of the catalogue that can be tried here: those whose switch is a difference of the container. The
+/// others are told without a trial.
+fn resolved(trials: Vec<Trial>, asks: &Asks) -> Vec<Trial> {
+    trials
+        .into_iter()
+        .map(|mut trial| {
+            let Some(tried) = &mut trial.arm else {
+                return trial;
+            };
+            let words = tried.settings.words(WITHOUT);
+            let is_known = |id: &str| asks.differences.iter().any(|it| it.id == id);
+            let kept: Vec<String> = words
+                .iter()
+                .map(|word| word.trim_end_matches('?').to_owned())
+                .filter(|id| is_known(id))
+                .collect();
+            if kept.is_empty() && !words.is_empty() {
+                trial.suspect.tried = format!(
+                    "not possible here: the container differs in nothing that could be switched for it ({})",
+                    trial.suspect.tried
+                );
+                trial.arm = None;
+            } else if !words.is_empty() {
+                let list = kept.into_iter().map(Value::Text).collect();
+                tried.settings = tried.settings.clone().with(WITHOUT, Value::List(list));
+            }
+            trial
+        })
+        .collect()
+}
+
+/// A search that is going on, with what surrounds it.
+#[derive(Debug)]
+pub struct Hunt {
+    search: Search,
+    /// Suspects of the catalogue, until they were tried.
+    catalogue: Vec<Trial>,
+    is_begun: bool,
+    /// What is proved next; `None` before what was found is known.
+    to_prove: Option<Vec<Vec<String>>>,
+    /// The arms that proved something, by what they do without.
+    proofs: BTreeMap<Vec<String>, String>,
+    /// Whether a copy of the container may cost something that could be searched for.
+    is_worthwhile: bool,
+    /// What the search takes for no cost: the baseline, or a plain container where what every container is carries a
+    /// part by itself.
+    floor: &'static str,
+    /// Every difference, the likeliest first.
+    likely: Vec<String>,
+    /// Whether a proof showed that next to everything goes.
+    is_explained: bool,
+    /// Blocks of a round: few where the cost is plain to see, since what is found is proved in more.
+    blocks: u32,
+    /// The arms that were tried, by what they do without: what is tried again gets further blocks.
+    known: BTreeMap<Vec<String>, String>,
+    /// How often what was left undecided was taken up again.
+    n_reopened: u32,
+    /// The numbers in the names of arms that were used so far: an arm that is tried again leaves a gap.
+    n_named: usize,
+}
+
+/// What is measured next.
+#[derive(Debug)]
+pub struct Next {
+    /// The study.
+    pub study: Study,
+    /// The probes with the names of their arms; none in a proof.
+    probes: Vec<(Probe, String)>,
+    /// What is proved; none in a search.
+    sets: Vec<Vec<String>>,
+    is_again: bool,
+}
+
+impl Next {
+    fn is_proof(&self) -> bool {
+        !self.sets.is_empty()
+    }
+
+    /// What is being done, for people.
+    pub fn describe(&self) -> String {
+        if self.is_proof() {
+            return "proving what was found in blocks of its own".to_owned();
+        }
+        let alone = self
+            .probes
+            .iter()
+            .filter(|(probe, _)| probe.part.len() == 1);
+        format!(
+            "leaving away {} part{} of the differences, {} of them alone{}",
+            self.probes.len(),
+            if self.probes.len() == 1 { "" } else { "s" },
+            alone.count(),
+            if self.is_again {
+                ", once more: it was not decided"
+            } else {
+                ""
+            }
+        )
+    }
+}
+
+/// What one more comparison of both sides with a third arm takes, nanoseconds: as long as a proof.
+pub fn one_more_ns(asks: &Asks, pace: Pace) -> u64 {
+    whole_part(Costs::of(asks, pace).proof_ns(1) as f64 / SAFE)
+}
+
+/// What the shortest search takes, nanoseconds: each of the likeliest differences proved by itself.
+pub fn search_ns(asks: &Asks, pace: Pace) -> u64 {
+    let singles = asks.differences.len().clamp(1, NEXT_ARMS);
+    whole_part(Costs::of(asks, pace).proof_ns(singles) as f64 / SAFE)
+}
+
+impl Hunt {
+    /// For the differences of the question, with the catalogue's suspects. `run` is what was measured so far;
+    /// `is_plain` says that the cost is plain to see without an interval.
+    pub fn new(
+        asks: &Asks,
+        (ask, first): (&Ask, &First),
+        run: &RunData,
+        catalogue: Vec<Trial>,
+        is_plain: bool,
+    ) -> Self {
+        let readings = Readings::of(run);
+        // Runs that were ended before their end left no counters.
+        let floor = floor(&readings, ask, asks);
+        let trace = match first.cut_ns {
+            Some(_) => Trace::between(&first.host.counters, &first.env.counters),
+            None => Trace::of(&readings, floor, whole(ask)),
+        };
+        let items = asks.differences.iter().map(|difference| Item {
+            id: difference.id.clone(),
+            likelihood: trace.weighed(&difference.id, difference.likelihood),
+        });
+        let mut items: Vec<Item> = items.collect();
+        items.sort_by(|a, b| b.likelihood.total_cmp(&a.likelihood));
+        let likely = items.iter().map(|item| item.id.clone()).collect();
+        let mut catalogue = resolved(catalogue, asks);
+        catalogue.retain(|trial| trial.arm.is_some() && trial.suspect.likelihood >= LIKELY);
+        catalogue.truncate(CATALOGUE_MOST);
+        Self {
+            search: Search::new(items),
+            catalogue,
+            is_begun: false,
+            to_prove: None,
+            proofs: BTreeMap::new(),
+            is_worthwhile: (asks.copy.is_none() && floor == asks.base.id)
+                || part(&readings, ask, (floor, whole(ask)))
+                    .is_some_and(|it| it.high >= LEAST_SHARE),
+            floor,
+            likely,
+            is_explained: false,
+            // The fewest that make an interval, and one that may be void.
+            blocks: if is_plain { PLAIN_BLOCKS } else { FEWEST + 1 },
+            known: BTreeMap::new(),
+            n_reopened: 0,
+            n_named: 0,
+        }
+    }
+
+    /// The next study, as far as the time goes; `n_arms` were used before.
+    pub fn next(
+        &mut self,
+        ask: &Ask,
+        first: &First,
+        pace: Pace,
+        n_arms: usize,
+        left_ns: u64,
+    ) -> Option<Next> {
+        let asks = ask.own.as_ref().filter(|_| self.is_worthwhile)?;
+        let costs = Costs::of(asks, pace).with_floor(self.floor != asks.base.id);
+        let safe_ns = whole_part(left_ns as f64 * SAFE);
+        let blocks = self.blocks << self.search.tries();
+        let blocks = blocks.min(ROUND_BLOCKS) << self.n_reopened;
+        let round_ns = |number| costs.round_ns(number, blocks);
+        // What is found is proved: that has its time in any case.
+        let for_search_ns = safe_ns.saturating_sub(costs.proof_ns(1));
+        let room = fitting(ARMS_MOST, for_search_ns, round_ns);
+        // And as much again for a further round, as far as two arms are left for this one.
+        let next_ns = costs.round_ns(NEXT_ARMS, self.blocks);
+        let frugal = fitting(ARMS_MOST, for_search_ns.saturating_sub(next_ns), round_ns);
+        let most = frugal.clamp(2.min(room), ARMS_MOST);
+        let probes = self.search.probes(most);
+        let n_arms = n_arms.max(self.n_named);
+        let mut arms = Arms::new(base_arms(ask, first, false), n_arms);
+        if self.floor != asks.base.id {
+            put_plain(ask, asks, &mut arms);
+        }
+        if probes.is_empty() {
+            let room = fitting(ARMS_MOST, safe_ns, |number| costs.proof_ns(number));
+            let sets = match &mut self.to_prove {
+                Some(sets) => std::mem::take(sets),
+                None => self.held(asks),
+            };
+            self.to_prove = Some(Vec::new());
+            let tried = tries(&sets, room);
+            if tried.is_empty() {
+                return self.next_reopened(ask, first, pace, (n_arms, left_ns));
+            }
+            self.prove(ask, asks, &mut arms, &tried);
+            let specs = arms.into_specs();
+            self.n_named = n_arms + specs.len();
+            let mut study = ask.study("what was found, once more", specs, first);
+            // Members of three and more may come out as idle: then what is left is proved again.
+            let is_last = self.is_begun && sets.iter().all(|set| set.len() <= 2);
+            study.blocks_max = if is_last { PROOF_BLOCKS } else { FEWEST + 1 };
+            pace.plan_launches(ask, &mut study, safe_ns);
+            study.budget_ns = Some(left_ns);
+            return Some(Next {
+                study,
+                probes: Vec::new(),
+                sets,
+                is_again: false,
+            });
+        }
+        let mut named = Vec::new();
+        for probe in probes {
+            named.push((probe.clone(), self.put(ask, asks, &mut arms, &probe)));
+        }
+        // What else is worth knowing, where the search itself leaves time.
+        if !std::mem::replace(&mut self.is_begun, true) {
+            let spare = frugal.saturating_sub(named.len());
+            for trial in self.catalogue.clone().into_iter().take(spare) {
+                if let Some(tried) = &trial.arm {
+                    arms.put("off", tried, |role| role.suspects.push(trial.suspect));
+                }
+            }
+            if spare > CATALOGUE_MOST && first.cut_ns.is_none() && asks.undo.is_empty() {
+                climb(ask, asks, &mut arms);
+            }
+        }
+        let specs = arms.into_specs();
+        self.n_named = n_arms + specs.len();
+        let mut study = ask.study("the command without parts of the differences", specs, first);
+        study.blocks_max = blocks;
+        study.blocks_min = blocks;
+        study.budget_ns = Some(left_ns);
+        Some(Next {
+            study,
+            probes: named,
+            sets: Vec::new(),
+            is_again: self.search.tries() > 0,
+        })
+    }
+
+    /// The next study where what was left undecided is taken up again.
+    fn next_reopened(
+        &mut self,
+        ask: &Ask,
+        first: &First,
+        pace: Pace,
+        (n_arms, left_ns): (usize, u64),
+    ) -> Option<Next> {
+        let is_over = self.n_reopened >= REOPENED_MOST
+            || self.is_explained
+            || !self.search.found().is_empty();
+        if is_over || !self.search.reopen() {
+            return None;
+        }
+        self.n_reopened += 1;
+        self.to_prove = None;
+        self.next(ask, first, pace, n_arms, left_ns)
+    }
+
+    /// The arm of a probe: the one that was tried before, or a new one.
+    fn put(&mut self, ask: &Ask, asks: &Asks, arms: &mut Arms, probe: &Probe) -> String {
+        let mut without = probe.without.clone();
+        without.sort();
+        let suspect = suspect_of(asks, &probe.part, &ask.metric);
+        let arm = tried(ask, asks, &without);
+        let of = asks.copy.as_ref().map(|_| COPY.to_owned());
+        let id = arms.put_as(self.known.get(&without), TRY, &arm, |role| {
+            role.suspects.push(suspect);
+            role.of = of;
+            role.without = asks.noted(&without);
+        });
+        self.known.insert(without, id.clone());
+        id
+    }
+
+    /// What was found; where the time was too short for that, what is known to hold it.
+    fn held(&self, asks: &Asks) -> Vec<Vec<String>> {
+        match self.search.found() {
+            // All of them together are the baseline, which proves nothing.
+            [] if self.is_begun => {
+                let mut open = self.search.open();
+                open.retain(|set| set.len() < self.likely.len());
+                open
+            }
+            // No round of a search fits: the likeliest that was not tried is.
+            [] => {
+                let singles = self.likely.iter().map(|id| vec![id.clone()]);
+                let left = singles.filter(|set| !self.proofs.contains_key(set));
+                left.take(ARMS_MOST).collect()
+            }
+            found => {
+                let all: Vec<&str> = asks.differences.iter().map(|it| it.id.as_str()).collect();
+                narrowest(found, &all)
+            }
+        }
+    }
+
+    /// Arms for what was found and its parts, with what the catalogue knows about the same switch.
+    fn prove(&mut self, ask: &Ask, asks: &Asks, arms: &mut Arms, sets: &[Vec<String>]) {
+        for set in sets {
+            let arm = tried(ask, asks, set);
+            let mut suspect = suspect_of(asks, set, &ask.metric);
+            let of_catalogue = self.catalogue.iter().filter(|trial| {
+                let same = trial.arm.as_ref();
+                same.is_some_and(|it| it.settings == arm.settings && it.change == arm.change)
+            });
+            for Trial { suspect: known, .. } in of_catalogue {
+                suspect
+                    .evidence
+                    .push(format!("{}: {}", known.cause, known.claim));
+                suspect.evidence.extend(known.evidence.iter().cloned());
+            }
+            let of = asks.copy.as_ref().map(|_| COPY.to_owned());
+            let id = arms.put_as(self.proofs.get(set), PROOF, &arm, |role| {
+                role.suspects.push(suspect);
+                role.of = of;
+                role.without = asks.noted(set);
+            });
+            self.proofs.insert(set.clone(), id);
+        }
+    }
+
+    /// Takes in what a study showed.
+    pub fn learn(&mut self, next: &Next, run: &RunData, ask: &Ask) {
+        let readings = Readings::of(run);
+        if next.is_proof() {
+            self.to_prove = Some(self.narrowed(&next.sets, &readings, ask));
+            let proved = next.sets.iter().filter_map(|set| self.proofs.get(set));
+            let mut shown = proved.filter_map(|arm| shown(&readings, ask, (self.floor, arm)));
+            self.is_explained |= shown.any(|it| it.is_hot() && it.share >= LARGE);
+            return;
+        }
+        let results: Vec<(Probe, Option<Shown>)> = next
+            .probes
+            .iter()
+            .map(|(probe, arm)| (probe.clone(), shown(&readings, ask, (self.floor, arm))))
+            .collect();
+        self.search.learn(&results);
+    }
+
+    /// What sets come down to of which a member carried nothing, as far as that was not tried by itself.
+    fn narrowed(&self, sets: &[Vec<String>], readings: &Readings, ask: &Ask) -> Vec<Vec<String>> {
+        let back = |set: &[String], member: &str| {
+            let rest = self.proofs.get(&without_one(set, member))?;
+            let whole = self.proofs.get(set)?;
+            Total::of(readings, self.floor, self::whole(ask), &ask.metric)
+                .came_back(&readings.differences(whole, rest, &ask.metric))
+        };
+        let several = sets.iter().map(|set| sorted(set));
+        let mut left: Vec<Vec<String>> = several
+            .filter(|set| set.len() > 1)
+            .filter_map(|set| reduced(&set, |member| back(&set, member)))
+            .filter(|set| is_open(set, |set| self.proofs.contains_key(set)))
+            .collect();
+        left.dedup();
+        left
+    }
+}
+
+/// The arm that has every difference and can do without some: the environment, or a copy of it.
+fn whole(ask: &Ask) -> &str {
+    let has_copy = ask.own.as_ref().is_some_and(|asks| asks.copy.is_some());
+    if has_copy { COPY } else { &ask.driver }
+}
+
+/// What one arm costs more than another, as a share of the whole.
+fn part(readings: &Readings, ask: &Ask, (below, above): (&str, &str)) -> Option<Shown> {
+    let total = Total::of(readings, ask.base().id, &ask.driver, &ask.metric);
+    total.came_back(&readings.differences(below, above, &ask.metric))
+}
+
+/// What the search takes for no cost.
+fn floor(readings: &Readings, ask: &Ask, asks: &Asks) -> &'static str {
+    let of_plain = asks
+        .plain
+        .as_ref()
+        .and_then(|_| part(readings, ask, (asks.base.id, PLAIN)));
+    // Surely more, and not only next to nothing of the whole.
+    match of_plain {
+        Some(it) if it.low > 0.0 && it.share >= LEAST_SHARE => PLAIN,
+        _ => asks.base.id,
+    }
+}
+
+/// What of the cost went in an arm.
+fn shown(readings: &Readings, ask: &Ask, (floor, arm): (&str, &str)) -> Option<Shown> {
+    let whole_cost = Total::of(readings, floor, whole(ask), &ask.metric);
+    let raw = readings.differences(arm, whole(ask), &ask.metric);
+    let gone = whole_cost.oriented(&raw);
+    let removed = plain(&joint(&gone, whole_cost.differences(), |gone, _| gone));
+    let total = plain(&joint(whole_cost.differences(), &gone, |total, _| total));
+    if removed.len() < FEWEST as usize && removed.len() >= PLAIN_LEAST {
+        // Too few for an interval: what went in every one of them.
+        let total = median(&total).filter(|total| *total > 0.0)?;
+        return Some(Shown {
+            low: removed.iter().copied().fold(f64::INFINITY, f64::min),
+            share: median(&removed)? / total,
+            high: removed.iter().copied().fold(f64::NEG_INFINITY, f64::max) / total,
+        });
+    }
+    whole_cost.came_back(&raw)
+}
+
+fn tried(ask: &Ask, asks: &Asks, without: &[String]) -> Tried {
+    if !asks.undo.is_empty() {
+        return sides::tried(ask, &asks.head, &asks.undo, without);
+    }
+    let whole = asks.copy.as_ref().unwrap_or(&ask.settings);
+    Tried {
+        driver: ask.driver.clone(),
+        settings: own::without(whole, without),
+        change: ask.change(),
+    }
+}
+
+fn climb(ask: &Ask, asks: &Asks, arms: &mut Arms) {
+    let plain = PLAIN.to_owned();
+    for (place, step) in (1..).zip(steps(ask, asks)) {
+        let rung = Rung {
+            place,
+            title: step.title,
+        };
+        let tried = Tried {
+            driver: step.driver,
+            settings: step.settings,
+            change: ask.change(),
+        };
+        let is_plain = asks.plain.as_ref() == Some(&tried.settings);
+        let known = is_plain.then_some(&plain);
+        arms.put_as(known, "rung", &tried, |role| role.rung = Some(rung));
+    }
+}
+
+/// Adds the plain container above a baseline that is none.
+fn put_plain(ask: &Ask, asks: &Asks, arms: &mut Arms) {
+    let Some(settings) = &asks.plain else { return };
+    let tried = Tried {
+        driver: ask.driver.clone(),
+        settings: settings.clone(),
+        change: ask.change(),
+    };
+    arms.put_as(Some(&PLAIN.to_owned()), PLAIN, &tried, |_| ());
+}

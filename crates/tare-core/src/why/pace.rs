@@ -1,0 +1,233 @@
+//! How long the two sides and a start of their arms take, and what of that follows for a study's launches.
+//!
+//! What it cannot see: how fast an arm is that has not run yet; it is taken for as slow as the environment.
+
+use std::num::NonZeroU32;
+
+use tare_model::study::A_PRIME;
+use tare_model::{ArmSpec, Study, counter, facts, whole_part};
+
+use super::{Ask, FEWEST, First};
+use crate::analyze::RunData;
+
+/// What a trial takes beside the command: canary, counters, dispatch.
+const AROUND_NS: u64 = 25_000_000;
+/// The part of the time that starting the arms again may take.
+const STARTS_SHARE: f64 = 0.2;
+/// Fewer launches tell too little of what differs between them.
+const LAUNCHES_LEAST: u64 = 4;
+/// For so many of its periods lives a container that does something from time to time.
+const PERIODS: u64 = 8;
+/// So often the runs of a trial use up a processor quota.
+const USES_UP: f64 = 2.0;
+/// Where that would take longer, it runs once, nanoseconds.
+const RUNS_MOST_NS: f64 = 5e9;
+
+/// How long things take here, nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// A trial on the host.
+    pub host_ns: u64,
+    /// A trial in the environment.
+    pub env_ns: u64,
+    /// Starting and removing an environment.
+    pub life_ns: u64,
+}
+
+/// How many times the command runs in a trial. Whether a single run that ends about where a quota is used up waits for
+/// a whole period or not at all depends on when the period began; runs one after another that use it up
+/// [`USES_UP`] times wait for about as long in every trial.
+pub fn runs(first: &First) -> NonZeroU32 {
+    let is_one = first.in_slices.is_ok()
+        || first.cut_ns.is_some()
+        || first.is_fresh
+        || first.host.report.pick.is_some();
+    let used = |name: &str| first.host.report.usage.get(name).copied();
+    let used_us = used(counter::USER).zip(used(counter::SYS));
+    let quota = facts::quota_us(&first.env.facts);
+    let (false, Some((user, system)), Some((quota_us, period_us))) = (is_one, used_us, quota)
+    else {
+        return NonZeroU32::MIN;
+    };
+    let used_us = (user + system) / 1e3;
+    // One that uses little of it does not wait when it runs alone.
+    if used_us < quota_us / 2.0 {
+        return NonZeroU32::MIN;
+    }
+    let runs = (USES_UP * quota_us / used_us).ceil().max(1.0);
+    let inside_ns = 1e3 * runs * used_us * period_us / quota_us;
+    let runs = u32::try_from(whole_part(runs)).ok();
+    let runs = runs.filter(|_| inside_ns < RUNS_MOST_NS);
+    runs.and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
+}
+
+impl Pace {
+    /// As far as one run on each side tells.
+    pub fn of_one(first: &First) -> Self {
+        let env_ns = first.cut_ns.unwrap_or(u64::MAX).min(first.env.wall_ns);
+        let start_ns = start_ns(first);
+        let runs = u64::from(runs(first).get());
+        Self {
+            host_ns: runs * first.host.wall_ns + AROUND_NS + start_ns,
+            env_ns: runs * env_ns + AROUND_NS + start_ns,
+            life_ns: first.life_ns,
+        }
+    }
+
+    /// As the trials of a run took, in which `env` is the environment.
+    pub fn of(run: &RunData, env: &str, first: &First) -> Self {
+        let one = Self::of_one(first);
+        let command = super::readings::user_command_id();
+        let mean = |arm: &str| {
+            let trials = run.trials.iter().filter(|data| {
+                data.trial.cell.arm.as_str() == arm
+                    && data.trial.cell.workload.as_str() == command
+                    && data.host_elapsed_ns > 0
+            });
+            let (sum, count) = trials.fold((0u64, 0u64), |(sum, count), data| {
+                (sum.saturating_add(super::readings::own_ns(data)), count + 1)
+            });
+            Some(sum.checked_div(count)? + start_ns(first))
+        };
+        Self {
+            host_ns: mean(run.head.study.baseline.as_str()).unwrap_or(one.host_ns),
+            env_ns: mean(env).unwrap_or(one.env_ns),
+            ..one
+        }
+    }
+
+    /// Says how many blocks of a study that may take so long each start of its arms serves: one, if starting them
+    /// takes its part of the time at most, and all, if otherwise there were too few launches to tell what differs
+    /// between them. What a container does from time to time is met only where it lives for some of its periods; what
+    /// comes not even twice in all of the time is not waited for.
+    pub fn plan_launches(&self, ask: &Ask, study: &mut Study, time_ns: u64) {
+        if ask.is_fresh() {
+            return;
+        }
+        let is_base = |arm: &&ArmSpec| arm.id == study.baseline || arm.id.as_str() == A_PRIME;
+        let n_base = study.arms.iter().filter(is_base).count() as u64;
+        let n_inside = study.arms.len() as u64 - n_base;
+        let block_ns = n_base * self.host_ns + n_inside * self.env_ns;
+        let blocks = (time_ns / block_ns.max(1)).clamp(1, u64::from(study.blocks_max.max(1)));
+        let starts_ns = (n_inside * self.life_ns).max(1);
+        let launches = whole_part(time_ns as f64 * STARTS_SHARE) / starts_ns;
+        let per_launch = if launches < LAUNCHES_LEAST.min(blocks) {
+            u64::MAX
+        } else {
+            blocks.div_ceil(launches)
+        };
+        let differences = ask.own.iter().flat_map(|own| &own.differences);
+        let periods = differences.filter_map(|it| it.every_ns);
+        let longest_ns = periods.filter(|every_ns| *every_ns <= time_ns / 2).max();
+        let life_ns = longest_ns.unwrap_or(0).saturating_mul(PERIODS);
+        let lives = life_ns.div_ceil(block_ns.max(1));
+        study.blocks_per_launch = u32::try_from(per_launch.max(lives)).unwrap_or(u32::MAX);
+    }
+
+    /// Six blocks of both sides, with what it takes to start them.
+    pub fn least_ns(&self) -> u64 {
+        let both_ns = self.host_ns.saturating_add(self.env_ns);
+        both_ns
+            .saturating_mul(u64::from(FEWEST))
+            .saturating_add(self.life_ns)
+    }
+}
+
+/// What each trial takes to get a container of its own, if it does.
+fn start_ns(first: &First) -> u64 {
+    if first.is_fresh { first.life_ns } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use tare_model::Params;
+
+    use super::super::studies::first_study;
+    use super::super::studies::tests::{SECOND, ask, first};
+    use super::*;
+
+    #[test]
+    fn a_container_that_does_something_from_time_to_time_lives_for_some_of_its_periods() {
+        let plan = |every_ns| {
+            let mut ask = ask("docker", Params::new());
+            let mut study = first_study(&ask, &first(SECOND), 115 * SECOND).unwrap();
+            let difference = crate::driver::own::Difference {
+                every_ns,
+                ..Default::default()
+            };
+            ask.own = Some(super::super::own::Asks {
+                differences: vec![difference],
+                ..super::super::own::Asks::default()
+            });
+            let mut pace = Pace::of_one(&first(SECOND));
+            pace.life_ns = SECOND / 10;
+            pace.plan_launches(&ask, &mut study, 100 * SECOND);
+            study.blocks_per_launch
+        };
+        let usual = plan(None);
+        assert_eq!(plan(Some(SECOND / 100)), usual, "a block is longer");
+        let longer = plan(Some(2 * SECOND));
+        assert!((usual + 1..=16).contains(&longer), "{longer} after {usual}");
+        assert_eq!(plan(Some(60 * SECOND)), usual, "never met");
+    }
+
+    #[test]
+    fn a_run_that_about_uses_up_a_quota_is_repeated() {
+        let runs_with = |quota: &str, used_ms: f64, change: fn(&mut First)| {
+            let mut first = first(SECOND);
+            first.in_slices = Err("is in a container".into());
+            let usage = &mut first.host.report.usage;
+            usage.insert(counter::USER.to_owned(), used_ms * 1e6);
+            usage.insert(counter::SYS.to_owned(), 0.0);
+            let fact = tare_model::fact::CGROUP_CPU_MAX.to_owned();
+            first.env.facts.insert(fact, quota.to_owned());
+            change(&mut first);
+            runs(&first).get()
+        };
+        let as_seen = |quota, used_ms| runs_with(quota, used_ms, |_| ());
+        assert_eq!(as_seen("150000 1000000", 150.0), 2);
+        assert_eq!(as_seen("150000 1000000", 100.0), 3);
+        assert_eq!(as_seen("150000 1000000", 20.0), 1, "does not wait alone");
+        assert_eq!(as_seen("150000 1000000", 900.0), 1, "waits in every trial");
+        assert_eq!(as_seen("max 100000", 150.0), 1);
+        let sliced = |first: &mut First| {
+            first.in_slices = Ok(tare_model::command::InSlices {
+                ns: 1,
+                one_processor: true,
+            });
+        };
+        assert_eq!(runs_with("150000 1000000", 150.0, sliced), 1);
+    }
+
+    #[test]
+    fn each_run_in_a_new_container_takes_its_start_too() {
+        let usual = first(SECOND);
+        let fresh = First {
+            is_fresh: true,
+            ..usual.clone()
+        };
+        let more = Pace::of_one(&fresh).env_ns - Pace::of_one(&usual).env_ns;
+        assert_eq!(more, usual.life_ns);
+        let ask = ask("docker", Params::new());
+        let launches = |first: &First| {
+            let study = first_study(&ask, first, 115 * SECOND).unwrap();
+            study.blocks_per_launch
+        };
+        assert!(launches(&usual) > 1);
+        let asks = super::super::own::Asks {
+            fresh: Some("it fails".to_owned()),
+            base: super::super::Base {
+                id: super::super::HOST,
+                driver: super::super::HOST.to_owned(),
+                ..super::super::Base::default()
+            },
+            ..super::super::own::Asks::default()
+        };
+        let ask = Ask {
+            own: Some(asks),
+            ..ask.clone()
+        };
+        let study = first_study(&ask, &fresh, 115 * SECOND).unwrap();
+        assert_eq!(study.blocks_per_launch, 1);
+    }
+}

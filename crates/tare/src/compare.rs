@@ -1,0 +1,418 @@
+//! `compare`: the half that touches the machine. What is planned and judged is in [`tare_core::compare`].
+//!
+//! In order: find the sides, look at each once, compare what they print, copy their programs, measure in rounds, answer.
+//! `tare gate` is the same with proof and an exit status.
+
+use std::path::Path;
+
+use crate::cx::{Context, files};
+use crate::failed::{Exit, Failed};
+use crate::output;
+use crate::session::Session;
+use crate::session::home::Place;
+use crate::session::progress::Progress;
+use crate::store::Store;
+use commits::{Commits, in_folder, last_words};
+use limits::Limits;
+use look::looked;
+use measure::{Hooks, Measured, Question};
+use options::Options;
+
+pub use tare_core::compare::*;
+
+mod commits;
+mod copies;
+mod counted;
+mod look;
+mod measure;
+pub(crate) mod options;
+mod sides;
+mod stored;
+pub(crate) mod suite;
+
+/// How long `--setup` and `--cleanup` may take.
+const SETUP_LIMIT: std::time::Duration = std::time::Duration::from_secs(3_600);
+
+/// Which command asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Compare,
+    Gate,
+    /// The base against itself.
+    ControlOnly,
+}
+
+/// What was answered.
+pub(crate) struct Answer {
+    pub(crate) comparison: Comparison,
+    pub(crate) is_interrupted: bool,
+}
+
+/// Compares, and writes the answer wherever it was asked for.
+pub(crate) fn answer(options: &Options, kind: Kind, place: &Place) -> Result<Answer, Failed> {
+    let files = [
+        &options.json,
+        &options.junit,
+        &options.sarif,
+        &options.summary,
+    ];
+    for file in files.into_iter().flatten() {
+        output::check_files(None, Some(file))?;
+    }
+    let limits = options.limits()?;
+    if let Some(run) = &options.against {
+        return against(options, (run, &limits), place);
+    }
+    if let Some(comparison) = stored::asked(options, &limits, place)? {
+        write(options, &comparison)?;
+        return Ok(Answer {
+            comparison,
+            is_interrupted: false,
+        });
+    }
+    check(options)?;
+    let mut store = Store::open(&place.store_file()?)?;
+    let mut session = Session::begin(place, None)?;
+    let progress = Progress::new();
+    let commits = match revisions(options, &session.context(&progress)) {
+        Ok(commits) => commits,
+        Err(failed) => return Err(session.end_after(failed)),
+    };
+    let result = all_measured(
+        options,
+        kind,
+        commits.as_ref(),
+        &mut (place, &mut session, &mut store),
+        &progress,
+    );
+    progress.finish();
+    let cx = session.context(&progress);
+    if let Some(command) = &options.cleanup
+        && let Err(failed) = once(&cx, "--cleanup", command)
+    {
+        output::tell(&format!("note: {failed}"));
+    }
+    if let Some(commits) = &commits {
+        commits.remove(&cx);
+    }
+    let (comparison, measured) = match result {
+        Ok(found) => found,
+        Err(failed) => return Err(session.end_after(failed)),
+    };
+    let written = write(options, &comparison);
+    session.end_unless(&measured.left_behind)?;
+    written?;
+    Ok(Answer {
+        comparison,
+        is_interrupted: measured.is_interrupted,
+    })
+}
+
+/// Measures the one command that is named, unless it is a stored run, and compares it with a stored run.
+fn against(
+    options: &Options,
+    (run, limits): (&str, &Limits),
+    place: &Place,
+) -> Result<Answer, Failed> {
+    let [given] = options.sides.as_slice() else {
+        return Err(Failed::new(
+            Exit::Usage,
+            "`--against RUN` compares one command, or one stored run, with a stored run",
+        )
+        .hint("tare gate --against RUN './program input'"));
+    };
+    let mut pair = options.clone();
+    pair.against = None;
+    pair.sides = vec![run.to_owned(), given.clone()];
+    let of_stored = |pair: &Options| {
+        stored::asked(pair, limits, place)?.ok_or_else(|| {
+            let problem = format!("`{}` is no stored run", output::printable(run));
+            Failed::new(Exit::Usage, problem).hint("`tare runs` lists them")
+        })
+    };
+    let mut is_interrupted = false;
+    if !stored::looks_like_a_run(given) {
+        stored::check(run, place)?;
+        let quiet = Options {
+            json: None,
+            junit: None,
+            sarif: None,
+            summary: None,
+            annotations: forms::Annotations::None,
+            sides: vec![given.clone()],
+            is_quiet: true,
+            ..pair.clone()
+        };
+        let own = answer(&quiet, Kind::ControlOnly, place)?;
+        is_interrupted = own.is_interrupted;
+        pair.sides[1] = own.comparison.runs.last().cloned().unwrap_or_default();
+    }
+    let comparison = of_stored(&pair)?;
+    write(options, &comparison)?;
+    Ok(Answer {
+        comparison,
+        is_interrupted,
+    })
+}
+
+/// The two sides that `tare why` asks about.
+pub(crate) fn two_sides(options: &Options) -> Result<[crate::compare::study::Side; 2], Failed> {
+    check(options)?;
+    let sides = sides::of(options, None, false)?;
+    sides.try_into().map_err(|_| {
+        Failed::new(Exit::Usage, "two sides are wanted")
+            .hint("tare why --a docker:image=app:1 --b docker:image=app:2 -- CMD")
+    })
+}
+
+/// Whether the command line names something to compare.
+fn check(options: &Options) -> Result<(), Failed> {
+    let wrong = |problem: &str, hint: &str| Err(Failed::new(Exit::Usage, problem).hint(hint));
+    let example = "tare compare 'gzip -6 big' 'zstd -3 big', or tare compare --base main --build 'make' -- ./program";
+    if !options.command.is_empty() && !options.sides.is_empty() {
+        return wrong("commands before and behind `--`", example);
+    }
+    if options.suite.is_some() {
+        return Ok(());
+    }
+    if options.sides.is_empty() && options.command.is_empty() {
+        return wrong("there is nothing to compare", example);
+    }
+    if !options.sides.is_empty() && options.a.is_some() {
+        return wrong(
+            "environments are compared by one command",
+            "write it behind `--`",
+        );
+    }
+    if options.command.is_empty()
+        && (options.base.is_some() || options.head.is_some() || options.build.is_some())
+    {
+        return wrong(
+            "revisions are compared by one command",
+            "write it behind `--`",
+        );
+    }
+    let has_host_only = options.prepare.is_some() || options.conclude.is_some();
+    if has_host_only && (options.env.is_some() || options.a.is_some()) {
+        return wrong(
+            "`--prepare` and `--conclude` run on the host, and the commands do not",
+            "put what belongs to each run into the command",
+        );
+    }
+    Ok(())
+}
+
+/// Both revisions, built, where revisions are compared.
+fn revisions(options: &Options, cx: &Context<'_>) -> Result<Option<Commits>, Failed> {
+    let has_revisions = options.base.is_some() || options.head.is_some() || options.build.is_some();
+    let is_wanted = !options.command.is_empty() || (options.suite.is_some() && has_revisions);
+    if !is_wanted || options.a.is_some() {
+        return Ok(None);
+    }
+    let commits = Commits::checked_out(cx, options.base.as_deref(), options.head.as_deref())?;
+    for commit in commits.all() {
+        output::tell(&format!("{}: {}", commit.arm, commit.label()));
+    }
+    if let Some(build) = &options.build
+        && !commits.are_one()
+        && let Err(failed) = commits.build(cx, build)
+    {
+        commits.remove(cx);
+        return Err(failed);
+    }
+    Ok(Some(commits))
+}
+
+type Machine<'a> = (&'a Place, &'a mut Session, &'a mut Store);
+
+/// What is asked: one comparison, or those of a suite.
+fn all_measured(
+    options: &Options,
+    kind: Kind,
+    commits: Option<&Commits>,
+    machine: &mut Machine<'_>,
+    progress: &Progress,
+) -> Result<(Comparison, Measured), Failed> {
+    let begun_ns = machine.1.now_ns();
+    if let Some(commits) = commits.filter(|it| it.are_one() && kind != Kind::ControlOnly) {
+        return Ok((same_commit(commits, options, kind), Measured::default()));
+    }
+    if let Some(command) = &options.setup {
+        once(&machine.1.context(progress), "--setup", command)?;
+    }
+    let limits = options.limits()?;
+    let Some(file) = &options.suite else {
+        return measured(options, kind, commits, (&limits, false), machine, progress);
+    };
+    let entries = suite::entries(file)?;
+    let (mut all, mut measured_all) = (None, Measured::default());
+    for (place, entry) in entries.iter().enumerate() {
+        let spent_ns = machine.1.now_ns().saturating_sub(begun_ns);
+        let left_ns = options.budget.saturating_sub(spent_ns) / (entries.len() - place) as u64;
+        let own = entry.options(options, left_ns.max(1_000_000_000))?;
+        check(&own)?;
+        let limits = Limits {
+            entry: format!("{}.", entry.name),
+            shares: entries.len(),
+            ..own.limits()?
+        };
+        let is_later = !measured_all.runs.is_empty();
+        output::tell(&format!("{}:", entry.name));
+        let (comparison, done) =
+            measured(&own, kind, commits, (&limits, is_later), machine, progress)?;
+        all = Some(entry.joined(all, comparison));
+        measured_all.runs.extend(done.runs);
+        measured_all.left_behind.extend(done.left_behind);
+        measured_all.is_interrupted = done.is_interrupted;
+        if done.is_interrupted {
+            break;
+        }
+    }
+    let comparison = all.expect("a suite has an entry at least");
+    Ok((comparison, measured_all))
+}
+
+/// Base and head are one commit: there is nothing to build or to measure.
+fn same_commit(commits: &Commits, options: &Options, kind: Kind) -> Comparison {
+    let mut notes = vec![
+        "head and base are the same program: one commit; nothing was built or measured".to_owned(),
+    ];
+    if options.base.is_none() {
+        notes.push("the branch that head is merged into has it already; `--base HEAD~1` compares with the commit before".to_owned());
+    }
+    let sides = commits.all().iter().map(|commit| SideNote {
+        arm: commit.arm.to_owned(),
+        label: commit.label(),
+    });
+    Comparison {
+        comparison: VERSION,
+        tare: env!("CARGO_PKG_VERSION").to_owned(),
+        runs: Vec::new(),
+        paired: true,
+        gate: kind != Kind::Compare,
+        seed: 0,
+        wall_s: 0.0,
+        how: "not measured".to_owned(),
+        sides: sides.collect(),
+        rows: Vec::new(),
+        notes,
+        decision: Decision::Same,
+    }
+}
+
+fn measured(
+    options: &Options,
+    kind: Kind,
+    commits: Option<&Commits>,
+    (limits, is_later): (&Limits, bool),
+    (place, session, store): &mut Machine<'_>,
+    progress: &Progress,
+) -> Result<(Comparison, Measured), Failed> {
+    let begun_ns = session.now_ns();
+    let cx = session.context(progress);
+    let looked = looked(options, kind, commits, &cx)?;
+    let seed = options.seed.unwrap_or_else(crate::cx::drawn_seed);
+    let mut measured = Measured {
+        decision: Decision::Same,
+        ..Measured::default()
+    };
+    if !looked.is_same {
+        let question = Question {
+            sides: &looked.sides,
+            control: &looked.control,
+            seen: &looked.seen,
+            limits,
+            gate: kind != Kind::Compare,
+            seed,
+            budget_ns: options.budget,
+            begun_ns,
+            hooks: hooks(options),
+            is_later,
+        };
+        measured = measure::all(&question, place, session, store, progress)?;
+    }
+    measured
+        .rows
+        .extend(looked.counted.into_iter().map(|row| Row {
+            name: format!("{}{}", limits.entry, row.name),
+            ..row
+        }));
+    let sides = looked.sides.iter().map(|side| SideNote {
+        arm: side.arm.clone(),
+        label: side.label.clone(),
+    });
+    let how = match &looked.seen.in_slices {
+        Ok(slices) if measured.whole_trials.is_empty() => {
+            format!("interleaved in slices of {} ms", slices.ns / 1_000_000)
+        }
+        Ok(_) => format!(
+            "whole runs in random order ({})",
+            measured.whole_trials.join("; ")
+        ),
+        Err(why) if looked.seen.runs > 1 => format!(
+            "{} whole runs per trial, sides in random order, because a command {why}",
+            looked.seen.runs
+        ),
+        Err(why) => format!("whole runs in random order, because a command {why}"),
+    };
+    let comparison = Comparison {
+        comparison: VERSION,
+        tare: env!("CARGO_PKG_VERSION").to_owned(),
+        runs: measured.runs.iter().map(ToString::to_string).collect(),
+        paired: true,
+        gate: kind != Kind::Compare,
+        seed,
+        wall_s: session.now_ns().saturating_sub(begun_ns) as f64 / 1e9,
+        how,
+        sides: sides.collect(),
+        rows: std::mem::take(&mut measured.rows),
+        notes: looked.notes,
+        decision: measured.decision,
+    };
+    Ok((comparison, measured))
+}
+
+fn hooks(options: &Options) -> Hooks<'_> {
+    Hooks {
+        prepare: options.prepare.as_deref(),
+        conclude: options.conclude.as_deref(),
+    }
+}
+
+fn once(cx: &Context<'_>, option: &str, command: &str) -> Result<(), Failed> {
+    let failed = |why: String| {
+        Failed::new(
+            Exit::Failure,
+            format!("`{option} {}` failed: {why}", output::printable(command)),
+        )
+    };
+    match cx.exec.run(&in_folder(".", command), &[], SETUP_LIMIT) {
+        Ok(finished) if finished.status == Some(0) => Ok(()),
+        Ok(finished) => Err(failed(last_words(&finished))),
+        Err(error) => Err(failed(error.to_string())),
+    }
+}
+
+/// Writes every form that was asked for; the table unless JSON has standard output.
+fn write(options: &Options, comparison: &Comparison) -> Result<(), Failed> {
+    let put = |file: &Option<std::path::PathBuf>, text: String| match file {
+        Some(file) => files::write_output(file, text.as_bytes()),
+        None => Ok(()),
+    };
+    put(&options.junit, forms::junit(comparison))?;
+    put(&options.sarif, forms::sarif(comparison))?;
+    put(&options.summary, forms::summary(comparison))?;
+    let json = serde_json::to_string_pretty(comparison).expect("texts and numbers are JSON") + "\n";
+    if options.json.as_deref() == Some(Path::new("-")) {
+        output::data(&json)?;
+        return Ok(());
+    }
+    put(&options.json, json)?;
+    if options.is_quiet {
+        return Ok(());
+    }
+    let width = output::width().min(100);
+    output::text(&forms::terminal(comparison, width))?;
+    output::data(&forms::annotations(comparison, options.annotations))?;
+    Ok(())
+}

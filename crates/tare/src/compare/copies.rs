@@ -1,0 +1,106 @@
+//! Copies of the programs: every side and the A/A control run from files of their own, below paths of one length.
+//!
+//! Where a program lies decides how its pages are placed and how long its path is, which alone makes differences of
+//! percents. A copy is tried once; where one fails, or prints something else, all sides run their own files.
+//! Limits: scripts and what has no file of this machine's format run from where they are.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::compare::study::Side;
+use crate::cx::exec::CommandLine;
+use crate::cx::{Context, files};
+use crate::output;
+use crate::why::observed::Observed;
+
+/// Programs larger than this are not copied.
+const LARGEST: usize = 256 << 20;
+/// The time that the first look at all copies may take; commands that take longer run from their own files.
+const TRIED_BELOW_NS: u64 = 5_000_000_000;
+
+/// Gives every side, and the control, a copy of its program; the control's command. Sides stay as they are where their
+/// programs cannot be copied. `prints_same` says that every run of a side prints the same.
+pub(crate) fn made(
+    cx: &Context<'_>,
+    sides: &mut [Side],
+    looks: &[Observed],
+    prints_same: bool,
+) -> Vec<String> {
+    let own = sides[0].call.argv.clone();
+    let is_short = looks.iter().map(|look| look.wall_ns).sum::<u64>() <= TRIED_BELOW_NS;
+    let is_plain = |side: &Side| side.driver == "host" && side.call.stdin_file.is_none();
+    // What stays behind would hold the copy's output open.
+    let leaves_some = looks.iter().any(|look| look.report.left_running > 0);
+    if !is_short || leaves_some || !sides.iter().all(is_plain) {
+        return own;
+    }
+    let mut copies = Vec::new();
+    for (place, side) in sides.iter().chain([&sides[0]]).enumerate() {
+        match copied(cx, place, &side.call.argv[0]) {
+            Some(path) => copies.push(path),
+            None => return own,
+        }
+    }
+    let looked = looks.iter().chain([&looks[0]]);
+    for ((side, look), copy) in sides.iter().chain([&sides[0]]).zip(looked).zip(&copies) {
+        if !does_the_same(cx, side, (look, prints_same), copy) {
+            output::tell(&format!(
+                "note: a copy of `{}` does not do the same, so all sides run from their own files, the A/A control from the base's",
+                output::printable(&side.call.argv[0])
+            ));
+            return own;
+        }
+    }
+    let control = copies.pop().unwrap_or_default();
+    for (side, copy) in sides.iter_mut().zip(copies) {
+        side.call.argv[0] = copy;
+    }
+    let mut argv = own;
+    argv[0] = control;
+    argv
+}
+
+/// The copy's path; `None` for what is no program file of this machine's.
+fn copied(cx: &Context<'_>, place: usize, program: &str) -> Option<String> {
+    let path = files::canonical(Path::new(program)).ok()?;
+    if files::head(&path, 4).ok()? != b"\x7fELF" {
+        return None;
+    }
+    let bytes = files::read_plain(&path, LARGEST as u64).ok()?;
+    let folder = cx.scratch.join(format!("copy-{place:02}"));
+    files::create_folder(&folder).ok()?;
+    // Some programs go by the name under which they are called.
+    let copy = folder.join(Path::new(program).file_name()?);
+    files::write_own_program(&copy, &bytes).ok()?;
+    copy.to_str().map(str::to_owned)
+}
+
+/// Whether the copy ends as the program itself did, and prints the same where each run of that does.
+fn does_the_same(
+    cx: &Context<'_>,
+    side: &Side,
+    (look, prints_same): (&Observed, bool),
+    copy: &str,
+) -> bool {
+    let folder = side.call.directory.as_deref().unwrap_or("/");
+    let words = ["-c", "cd \"$0\" && exec \"$@\"", folder, copy];
+    let arguments = words
+        .into_iter()
+        .chain(side.call.argv[1..].iter().map(String::as_str));
+    let mut line = CommandLine::new("sh", arguments);
+    line.variables = side.whole_call().variables;
+    if side.call.clean {
+        line = line.with_variables_alone();
+    }
+    let limit = Duration::from_nanos(look.wall_ns.saturating_mul(20)) + Duration::from_secs(5);
+    let Ok(finished) = cx.exec.run(&line, &[], limit) else {
+        return false;
+    };
+    let status = match look.report.exit {
+        tare_model::outcome::Exit::Code(code) => Some(code),
+        tare_model::outcome::Exit::Signal(_) => None,
+    };
+    // Messages name the path under which a program was started.
+    let is_compared = prints_same && !look.report.is_cut;
+    finished.status == status && (!is_compared || finished.stdout == look.report.stdout.0)
+}

@@ -1,0 +1,263 @@
+//! The first look at every side: whether it works, how long it takes, what it prints, and how it can be cut.
+
+use tare_model::command::InSlices;
+
+use super::commits::Commits;
+use super::options::Options;
+use super::{Kind, copies, counted, hooks, once, sides};
+use crate::compare::Row;
+use crate::compare::study::{Seen, Side};
+use crate::cx::Context;
+use crate::failed::{Exit, Failed};
+use crate::output;
+use crate::report;
+use crate::why::observed::{Observed, SideLook, common as common_of_two};
+use crate::why::{Ask, calibrate};
+
+/// Output from which on it is not kept of every run.
+const CHATTY_BYTES: usize = 16 << 10;
+/// What the runs of a trial of short commands take together at least, nanoseconds: as much as what a trial takes in
+/// addition to them.
+const TRIAL_NS: u64 = 20_000_000;
+/// Runs in a trial at most.
+const RUNS_MOST: u64 = 16;
+/// Letters of a line that is shown because it differs.
+const SHOWN_MOST: usize = 60;
+/// Words that mean something to a shell alone.
+const OF_SHELLS: [&str; 10] = ["|", "||", "&&", ";", "&", ">", ">>", "<", "2>", "2>&1"];
+
+/// What came before the first round.
+pub(crate) struct Looked {
+    pub(crate) sides: Vec<Side>,
+    pub(crate) control: Vec<String>,
+    pub(crate) seen: Seen,
+    /// Whether the sides are one program.
+    pub(crate) is_same: bool,
+    /// Counts that are exact, each taken apart from the blocks.
+    pub(crate) counted: Vec<Row>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// Looks at every side: its first time is on the screen as soon as it is known.
+pub(crate) fn looked(
+    options: &Options,
+    kind: Kind,
+    commits: Option<&Commits>,
+    cx: &Context<'_>,
+) -> Result<Looked, Failed> {
+    let is_control_only = kind == Kind::ControlOnly;
+    let mut sides = sides::of(options, commits, is_control_only)?;
+    if sides.len() < 2 {
+        return Err(Failed::new(Exit::Usage, "one command alone is compared with nothing")
+            .hint("name another: tare compare 'CMD A' 'CMD B'; `tare gate --aa` compares one with itself"));
+    }
+    for word in sides.iter().filter_map(|side| of_shell(&side.command)) {
+        output::tell(&format!(
+            "note: `{word}` is a word of the command, because there is no shell; `--shell` runs each command through one"
+        ));
+    }
+    let hooks = hooks(options);
+    let mut looks: Vec<SideLook> = Vec::new();
+    for side in &sides {
+        looks.push(looked_at(options, side, cx)?);
+    }
+    let in_slices = if hooks.are_none() {
+        common(&looks)
+    } else {
+        Err("has a command before or after each run".to_owned())
+    };
+    let mut notes = Vec::new();
+    let prints_same = looks.iter().all(|look| look.prints_same != Some(false));
+    let looks: Vec<Observed> = looks.into_iter().map(|look| look.observed).collect();
+    notes.extend(left_running(&sides, &looks));
+    if !prints_same {
+        notes.push("what a command prints is another text in each run, so the sides' outputs were not compared".to_owned());
+    } else if !is_control_only {
+        same_output(options, &sides, &looks)?;
+    }
+    let is_same = !is_control_only && sides::are_same_program(&sides, &looks);
+    if is_same {
+        notes.push("all sides are the same program with the same arguments, by SHA-256: nothing was measured (`tare gate --aa` measures one against itself)".to_owned());
+    }
+    let counted = if is_same || !hooks.are_none() {
+        Vec::new()
+    } else {
+        counted::rows(cx, &sides, &looks, options.budget)
+    };
+    // A copy is tried, which needs what comes before and after a run.
+    let control = if is_same || !hooks.are_none() {
+        sides[0].call.argv.clone()
+    } else {
+        copies::made(cx, &mut sides, &looks, prints_same)
+    };
+    let longest_ns = looks.iter().map(|look| look.wall_ns).max().unwrap_or(0);
+    let is_once = in_slices.is_ok() || !hooks.are_none() || sides[0].call.pick.is_some();
+    let runs = (TRIAL_NS / longest_ns.max(1)).clamp(1, RUNS_MOST);
+    let runs = if is_once {
+        1
+    } else {
+        u32::try_from(runs).unwrap_or(1)
+    };
+    let is_chatty = looks
+        .iter()
+        .any(|look| look.report.stdout.0.len() > CHATTY_BYTES);
+    Ok(Looked {
+        sides,
+        control,
+        seen: Seen {
+            longest_ns,
+            runs,
+            in_slices,
+            is_chatty,
+        },
+        is_same,
+        counted,
+        notes,
+    })
+}
+
+/// One side, between the commands that come before and after a run.
+fn looked_at(options: &Options, side: &Side, cx: &Context<'_>) -> Result<SideLook, Failed> {
+    let hooked = |option: &str, command: &Option<String>| match command {
+        Some(command) => once(cx, option, command),
+        None => Ok(()),
+    };
+    hooked("--prepare", &options.prepare)?;
+    let first_run = |ns: u64| {
+        output::tell(&format!(
+            "{}: {} in one run of `{}`",
+            side.arm,
+            report::terminal::time(ns as f64),
+            sides::named(side)
+        ));
+    };
+    let is_twice = hooks(options).are_none();
+    let look = calibrate::look_at_side(
+        cx,
+        &ask(options, side),
+        (options.warmup, is_twice),
+        &first_run,
+    )?;
+    hooked("--conclude", &options.conclude)?;
+    Ok(look)
+}
+
+/// How all of them can be cut.
+fn common(looks: &[SideLook]) -> Result<InSlices, String> {
+    let mut all = looks.iter().map(|look| look.in_slices.clone());
+    let first = all
+        .next()
+        .unwrap_or_else(|| Err("was not seen".to_owned()))?;
+    all.try_fold(first, |one, other| Ok(common_of_two(one, other?)))
+}
+
+/// The first word that only a shell would understand.
+fn of_shell(command: &[String]) -> Option<&str> {
+    let mut words = command.iter().skip(1);
+    words
+        .find(|word| OF_SHELLS.contains(&word.as_str()))
+        .map(String::as_str)
+}
+
+/// What the commands leave behind that still runs.
+fn left_running<'a>(sides: &'a [Side], looks: &'a [Observed]) -> impl Iterator<Item = String> + 'a {
+    let pairs = sides.iter().zip(looks);
+    pairs.filter(|(_, look)| look.report.left_running > 0).map(|(side, look)| {
+        format!(
+            "{} leaves {} process{} running in the background; what they do after it has ended is not counted, and they are ended after each run",
+            side.arm,
+            look.report.left_running,
+            if look.report.left_running == 1 { "" } else { "es" }
+        )
+    })
+}
+
+/// A faster wrong answer is no gain.
+fn same_output(options: &Options, sides: &[Side], looks: &[Observed]) -> Result<(), Failed> {
+    if options.allow_different_output {
+        return Ok(());
+    }
+    let base = &looks[0].report.stdout;
+    let other = looks
+        .iter()
+        .zip(sides)
+        .find(|(look, _)| look.report.stdout != *base);
+    let Some((look, side)) = other else {
+        return Ok(());
+    };
+    Err(Failed::new(
+        Exit::Usage,
+        format!(
+            "{} and {} print different things: {}",
+            sides[0].arm,
+            side.arm,
+            difference(&base.0, &look.report.stdout.0)
+        ),
+    )
+    .hint("`--allow-different-output` compares them nevertheless; or send the output elsewhere: `--shell 'CMD >/dev/null'`"))
+}
+
+/// Where two outputs differ first.
+fn difference(one: &[u8], other: &[u8]) -> String {
+    let lines =
+        |bytes| -> Vec<&[u8]> { <[u8]>::split_inclusive(bytes, |it| *it == b'\n').collect() };
+    let (one, other) = (lines(one), lines(other));
+    let place = one.iter().zip(&other).take_while(|(a, b)| a == b).count();
+    let shown = |lines: &[&[u8]]| match lines.get(place) {
+        None => "nothing".to_owned(),
+        Some(line) => {
+            let text = String::from_utf8_lossy(line);
+            let cut: String = text.chars().take(SHOWN_MOST).collect();
+            format!("`{}`", cut.escape_debug())
+        }
+    };
+    format!(
+        "line {} is {} and {}",
+        place + 1,
+        shown(&one),
+        shown(&other)
+    )
+}
+
+/// A side as the first look takes it.
+fn ask(options: &Options, side: &Side) -> Ask {
+    Ask {
+        command: side.command.clone(),
+        driver: side.driver.clone(),
+        settings: side.settings.clone(),
+        program: side.program.clone(),
+        metric: crate::workload::compared_command::WALL.id.to_owned(),
+        budget_ns: options.budget,
+        seed: 0,
+        call: side.whole_call(),
+        carried: Vec::new(),
+        instead: Vec::new(),
+        own: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn difference_names_the_first_line_that_differs() {
+        assert_eq!(
+            difference(b"a\nb\nc", b"a\n\x1b[31m\nc"),
+            "line 2 is `b\\n` and `\\u{1b}[31m\\n`"
+        );
+        assert_eq!(
+            difference(b"a\n", b"a\nb\n"),
+            "line 2 is nothing and `b\\n`"
+        );
+        assert_eq!(difference(b"", b"x"), "line 1 is nothing and `x`");
+    }
+
+    #[test]
+    fn word_of_a_shell_is_noticed_behind_the_program() {
+        let words = |text: &str| -> Vec<String> { text.split(' ').map(str::to_owned).collect() };
+        assert_eq!(of_shell(&words("cat f | wc")), Some("|"));
+        assert_eq!(of_shell(&words("[ -f x ]")), None);
+        assert_eq!(of_shell(&words("sh -c a|b")), None);
+    }
+}

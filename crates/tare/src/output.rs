@@ -1,0 +1,278 @@
+//! Standard output and standard error, and the text that may go there.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use tare_model::dossier::Dossier;
+
+use crate::cx::files;
+use crate::failed::{Exit, Failed};
+use crate::report::foreign::{harmless, steers};
+use crate::report::{self, terminal::plain};
+
+/// Writes what a person reads to standard output, in letters that the locale has.
+pub(crate) fn text(text: &str) -> io::Result<()> {
+    written(&readable(text))
+}
+
+/// Writes data to standard output, as it is. A terminal is not to be steered by it; in JSON it means the same.
+pub(crate) fn data(text: &str) -> io::Result<()> {
+    if is_terminal() {
+        written(&visible(text))
+    } else {
+        written(text)
+    }
+}
+
+/// With what could steer a terminal as JSON writes it.
+fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if steers(letter) && !matches!(letter, '\n' | '\t') {
+            for unit in letter.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        } else {
+            out.push(letter);
+        }
+    }
+    out
+}
+
+fn written(text: &str) -> io::Result<()> {
+    let mut stdout = anstream::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+/// Writes what is no text to standard output.
+pub(crate) fn bytes(bytes: &[u8]) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(bytes)?;
+    stdout.flush()
+}
+
+/// Writes page and dossier into the files that were asked for; whether the dossier went to standard output, on which
+/// then nothing else may stand.
+pub(crate) fn write_files(
+    dossier: &Dossier,
+    html: Option<&Path>,
+    json: Option<&Path>,
+) -> Result<bool, Failed> {
+    if let Some(file) = html {
+        files::write_output(file, report::html::page(dossier).as_bytes())?;
+    }
+    let Some(file) = json else {
+        return Ok(false);
+    };
+    let text = report::json::to_string(dossier);
+    if is_dash(file) {
+        data(&text)?;
+        return Ok(true);
+    }
+    files::write_output(file, text.as_bytes())?;
+    Ok(false)
+}
+
+/// Whether both may be written, found out before a long measurement rather than after it.
+pub(crate) fn check_files(html: Option<&Path>, json: Option<&Path>) -> Result<(), Failed> {
+    let json = json.filter(|file| !is_dash(file));
+    for file in json.into_iter().chain(html) {
+        files::may_write(file).map_err(|error| {
+            Failed::new(Exit::Usage, error).hint("name a file that you may write, or `-`")
+        })?;
+    }
+    Ok(())
+}
+
+fn is_dash(file: &Path) -> bool {
+    file.as_os_str() == "-"
+}
+
+/// Whether somebody looks at standard output.
+pub(crate) fn is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// Tells the reader something on standard error, where names and texts from anywhere may stand in it.
+pub(crate) fn tell(text: &str) {
+    drawn(&printable(text));
+}
+
+/// Says what could not be removed.
+pub(crate) fn left_behind(lines: &[String]) {
+    for line in lines {
+        tell(&format!("left behind: {line}; `tare clean` tries again"));
+    }
+}
+
+fn drawn(text: &str) {
+    // Nobody is left to be told that standard error is closed.
+    let _ = writeln!(anstream::stderr().lock(), "{}", readable(text));
+}
+
+/// Help and version on standard output, and what was wrong with a command line on standard error.
+pub(crate) fn usage(told: &clap::Error) {
+    let drawn = told.render().ansi().to_string();
+    if told.use_stderr() {
+        self::drawn(drawn.trim_end());
+    } else {
+        // Nobody is left to be told that standard output is closed.
+        let _ = text(&drawn);
+    }
+}
+
+/// `text` in letters that the locale has.
+pub(crate) fn readable(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() || has_unicode() {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(plain(text))
+    }
+}
+
+/// Prints why a command ended, with its hint.
+pub(crate) fn error(failed: &Failed) {
+    tell(&format!("error: {}", failed.message));
+    if let Some(hint) = &failed.hint {
+        tell(&format!("hint: {hint}"));
+    }
+}
+
+/// Whether standard output is a terminal that wants colour.
+pub(crate) fn wants_colour() -> bool {
+    is_terminal() && crate::cx::vars::text("NO_COLOR").is_none()
+}
+
+/// Whether the locale's letters are those of Unicode. Where no locale is set they are taken to be: nobody chose others.
+pub(crate) fn has_unicode() -> bool {
+    let set = |name| crate::cx::vars::text(name).filter(|text| !text.is_empty());
+    let locale = set("LC_ALL")
+        .or_else(|| set("LC_CTYPE"))
+        .or_else(|| set("LANG"));
+    locale.is_none_or(|locale| is_of_unicode(&locale))
+}
+
+fn is_of_unicode(locale: &str) -> bool {
+    let locale = locale.to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
+}
+
+/// Columns to draw in: `COLUMNS`, which shells seldom pass on, else those of the terminal that standard output is,
+/// or, where that goes through a pager, standard error; else 100.
+pub(crate) fn width() -> usize {
+    let asked = crate::cx::vars::text("COLUMNS").and_then(|text| text.parse().ok());
+    let of_terminal = || {
+        let size = terminal_size::terminal_size_of(io::stdout())
+            .or_else(|| terminal_size::terminal_size_of(io::stderr()));
+        // A terminal that nobody gave a size says 0.
+        size.map(|(width, _)| usize::from(width.0))
+            .filter(|width| *width > 0)
+    };
+    let columns = asked.or_else(of_terminal).unwrap_or(100).clamp(20, 200);
+    if has_unicode() {
+        return columns;
+    }
+    // Plain letters in place of others may take more room.
+    columns - columns / 20
+}
+
+/// How to draw on this standard output.
+pub(crate) fn style() -> crate::report::terminal::Style {
+    crate::report::terminal::Style {
+        width: width(),
+        colour: wants_colour(),
+    }
+}
+
+/// Text from elsewhere, of one or more lines, with what could steer the terminal or turn the text around made
+/// visible.
+pub(crate) fn printable(text: &str) -> String {
+    let lines: Vec<String> = text.split('\n').map(harmless).collect();
+    lines.join("\n")
+}
+
+/// Lines of columns, each as wide as its widest entry; the last is not padded.
+pub(crate) fn columns(rows: &[Vec<String>]) -> String {
+    let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..n_columns)
+        .map(|column| {
+            rows.iter()
+                .filter_map(|row| row.get(column))
+                .map(|text| text.chars().count())
+                .max()
+                .unwrap_or(0)
+        })
+        .collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (column, entry) in row.iter().enumerate() {
+            let width = if column + 1 == row.len() {
+                0
+            } else {
+                widths[column]
+            };
+            let _ = write!(line, "{entry:<width$}  ");
+        }
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text
+}
+
+/// `90 s`, `9 min`.
+pub(crate) fn lasting(ns: u64) -> String {
+    let seconds = ns.div_ceil(1_000_000_000);
+    if seconds < 120 {
+        format!("{seconds} s")
+    } else {
+        format!("{} min", seconds.div_ceil(60))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_from_elsewhere_cannot_steer_the_terminal() {
+        assert_eq!(printable("a\u{1b}[31mb\u{7}"), "a\\u{1b}[31mb\\u{7}");
+        assert_eq!(printable("a\nb\u{202e}c"), "a\nb\\u{202e}c");
+    }
+
+    #[test]
+    fn json_for_a_terminal_means_what_it_did() {
+        let text = "a\u{202e}b\u{9b}c\u{e0041}\"\n";
+        let json = serde_json::to_string(&[text]).unwrap();
+        let shown = visible(&json);
+        assert!(!shown.chars().any(steers), "{shown}");
+        assert_eq!(serde_json::from_str::<Vec<String>>(&shown).unwrap(), [text]);
+        assert_eq!(visible("a\n\tb"), "a\n\tb");
+    }
+
+    #[test]
+    fn a_locale_has_unicode_where_its_name_says_so() {
+        for (locale, is) in [
+            ("C", false),
+            ("POSIX", false),
+            ("de_DE.ISO-8859-1", false),
+            ("en_US", false),
+            ("C.UTF-8", true),
+            ("en_GB.utf8", true),
+            ("UTF-8", true),
+        ] {
+            assert_eq!(is_of_unicode(locale), is, "{locale}");
+        }
+    }
+
+    #[test]
+    fn columns_are_aligned_and_lines_have_no_trailing_blanks() {
+        let rows = vec![
+            vec!["a".into(), "bb".into()],
+            vec!["ccc".into(), "d".into()],
+        ];
+        assert_eq!(columns(&rows), "a    bb\nccc  d\n");
+    }
+}

@@ -1,0 +1,304 @@
+//! From a stored run to its dossier: every number is derived again from the raw output.
+
+use tare_model::dossier::{Dossier, DossierDeviation};
+use tare_model::study::A_PRIME;
+use tare_model::{ArmSpec, Deviation, RunId, StoppedBy};
+
+use crate::analyze::{self, Analysis, ArmData, RunData, RunHead, Series, TrialData, TrialRef};
+use crate::cause::Suspected;
+use crate::failed::{Exit, Failed};
+use crate::store::{Remark, SessionRecord, Store, StoreError, StoredRun, TrialRecord};
+use crate::workload;
+use tare_core::compare;
+use tare_core::why::{self, proof};
+
+/// The run that `text` names. The newest that answers for itself is `latest`: a proof stands in the dossier of the
+/// run that gave rise to it.
+pub(crate) fn resolve(store: &Store, text: &str) -> Result<RunId, Failed> {
+    let run = store.resolve(text)?;
+    if text == "latest" {
+        return answering(store, run);
+    }
+    Ok(run)
+}
+
+/// The run in whose dossier a stored one stands: mostly itself.
+pub(crate) fn answering(store: &Store, run: RunId) -> Result<RunId, Failed> {
+    let study = store.run_without_records(&run)?.study;
+    let before = why::before(&study).filter(|_| study.id == proof::STUDY);
+    match before.map(|name| store.resolve(name)) {
+        Some(Ok(before)) => Ok(before),
+        _ => Ok(run),
+    }
+}
+
+/// The dossier of a stored run, with what was proved after it. One trial at a time is in memory, but for an answer
+/// of `tare why` and for proofs, whose runs are short.
+pub(crate) fn dossier(store: &Store, run: &RunId) -> Result<Dossier, Failed> {
+    concluded(store, store.run_without_records(run)?)
+}
+
+/// The same with each two arms held against each other.
+pub(crate) fn with_pairs(store: &Store, run: &RunId) -> Result<Dossier, Failed> {
+    let mut stored = store.run_without_records(run)?;
+    if stored.study.id == why::STUDY {
+        return Err(two_sides());
+    }
+    stored.study.pairs = true;
+    concluded(store, stored)
+}
+
+fn concluded(store: &Store, stored: StoredRun) -> Result<Dossier, Failed> {
+    let run = stored.id.clone();
+    if stored.study.id == why::STUDY {
+        return Ok(why::conclude(&answered(store, &run)?));
+    }
+    if stored.study.id == compare::STUDY {
+        return Ok(analyze::analyze(&answered(store, &run)?, &workload::find));
+    }
+    let (mut dossier, _) = measured(store, stored)?;
+    for proof in store.runs_of(proof::STUDY)?.into_iter().rev() {
+        let stored = store.run_without_records(&proof)?;
+        if why::before(&stored.study) == Some(run.as_str()) {
+            proof::put_into(&mut dossier, &run_data(store.run(&proof)?));
+        }
+    }
+    Ok(dossier)
+}
+
+/// The runs that a run's dossier is derived from: itself, those that came before it in an answer of `tare why`, and
+/// those that proved its suspects. Runs that are no longer stored are left out.
+pub(crate) fn belonging(store: &Store, run: &RunId) -> Result<Vec<RunId>, Failed> {
+    let mut runs = vec![run.clone()];
+    let mut next = Some(run.clone());
+    while let Some(run) = next.take() {
+        let study = store.run_without_records(&run)?.study;
+        let before = why::before(&study).and_then(|name| store.resolve(name).ok());
+        next = before.filter(|before| !runs.contains(before));
+        runs.extend(next.clone());
+    }
+    for proof in store.runs_of(proof::STUDY)? {
+        let study = store.run_without_records(&proof)?.study;
+        if why::before(&study) == Some(run.as_str()) && !runs.contains(&proof) {
+            runs.push(proof);
+        }
+    }
+    Ok(runs)
+}
+
+/// The dossier of a stored run with every reading that entered it.
+pub(crate) fn readings(store: &Store, run: &RunId) -> Result<(Dossier, Vec<Series>), Failed> {
+    let stored = store.run_without_records(run)?;
+    if stored.study.id == why::STUDY {
+        let data = answered(store, run)?;
+        let readings = analyze::readings(&data, &workload::find);
+        return Ok((why::conclude(&data), readings));
+    }
+    let head = head(stored);
+    let mut analysis = Analysis::new(&head, &workload::find);
+    store.each_record(&head.run, |record| analysis.add(trial_ref(record)))?;
+    Ok(analysis.dossier_and_readings())
+}
+
+fn is_no_copy(spec: &ArmSpec) -> bool {
+    spec.id.as_str() != A_PRIME
+}
+
+/// The place of an arm that others can be compared with; A′, which is a copy of another, is none.
+pub(crate) fn place_of(arms: &[ArmSpec], arm: &str, of: &str) -> Result<usize, Failed> {
+    let mut all = arms.iter();
+    let place = all.position(|spec| is_no_copy(spec) && spec.id.as_str() == arm);
+    place.ok_or_else(|| {
+        let names = arms.iter().filter(|spec| is_no_copy(spec));
+        let names: Vec<String> = names.map(|spec| format!("`{}`", spec.id)).collect();
+        let problem = format!("{of} has no arm `{}` to compare with", arm.escape_debug());
+        Failed::new(Exit::Usage, problem).hint(format!("its arms are {}", names.join(", ")))
+    })
+}
+
+fn two_sides() -> Failed {
+    Failed::new(
+        Exit::Usage,
+        "an answer of `tare why` has two sides, and none to choose",
+    )
+}
+
+/// The dossier of a stored run with another of its arms in the place of the baseline: from the same blocks. Without
+/// A′, which is a copy of another, and without what was published or proved, which is about another pair.
+pub(crate) fn against(store: &Store, run: &RunId, arm: &str) -> Result<Dossier, Failed> {
+    let mut stored = store.run_without_records(run)?;
+    if stored.study.id == why::STUDY {
+        return Err(two_sides());
+    }
+    let arms = &mut stored.study.arms;
+    arms.retain(is_no_copy);
+    let place = place_of(arms, arm, &format!("run {run}"))?;
+    let baseline = arms.remove(place);
+    stored.study.baseline = baseline.id.clone();
+    arms.insert(0, baseline);
+    stored.study.publication = None;
+    stored.study.pairs = false;
+    let head = head(stored);
+    let mut analysis = Analysis::new(&head, &workload::find).without_slices();
+    store.each_record(&head.run, |record| {
+        if record.trial.cell.arm.as_str() != A_PRIME {
+            analysis.add(trial_ref(record));
+        }
+    })?;
+    Ok(analysis.dossier())
+}
+
+/// The dossier of a stored run by itself, and what is suspected.
+pub(crate) fn measured(
+    store: &Store,
+    stored: StoredRun,
+) -> Result<(Dossier, Vec<Suspected>), Failed> {
+    let head = head(stored);
+    let mut analysis = Analysis::new(&head, &workload::find).without_slices();
+    match store.parts(&head.run)? {
+        Some(parts) => analysis.add_parts(
+            &parts.all,
+            || parts.reader(),
+            |reader, part, add| reader.each(part, |record| add(trial_ref(record))),
+        )?,
+        None => store.each_record(&head.run, |record| analysis.add(trial_ref(record)))?,
+    }
+    Ok(analysis.dossier_and_suspected())
+}
+
+/// A stored run of `tare why` or `tare compare` with those that came before it in the same answer, as one; one that is no
+/// longer stored is left out.
+pub(crate) fn answered(store: &Store, run: &RunId) -> Result<RunData, Failed> {
+    let last = run_data(store.run(run)?);
+    let mut earlier: Vec<RunData> = Vec::new();
+    let mut next = why::before(&last.head.study).map(str::to_owned);
+    while let Some(name) = next.take() {
+        let before = match store.resolve(&name) {
+            Ok(run) => run_data(store.run(&run)?),
+            Err(StoreError::NoSuchRun { .. } | StoreError::Empty(_)) => break,
+            Err(error) => return Err(error.into()),
+        };
+        // A store that somebody else wrote may name runs in a circle.
+        let is_known = |run: &RunData| run.head.run == before.head.run;
+        if is_known(&last) || earlier.iter().any(is_known) {
+            break;
+        }
+        next = why::before(&before.head.study).map(str::to_owned);
+        earlier.insert(0, before);
+    }
+    Ok(why::joined(last, &earlier))
+}
+
+/// A stored run as the analysis takes it.
+pub(crate) fn run_data(mut stored: StoredRun) -> RunData {
+    let records = std::mem::take(&mut stored.records);
+    RunData {
+        head: head(stored),
+        trials: records.into_iter().map(trial_data).collect(),
+    }
+}
+
+/// A trial as the analysis takes it.
+pub(crate) fn trial_ref(record: &TrialRecord) -> TrialRef<'_> {
+    TrialRef {
+        trial: &record.trial,
+        outcome: &record.outcome,
+        host_elapsed_ns: record.host_elapsed_ns,
+        charged: &record.charged,
+    }
+}
+
+fn trial_data(record: TrialRecord) -> TrialData {
+    TrialData {
+        trial: record.trial,
+        outcome: record.outcome,
+        host_elapsed_ns: record.host_elapsed_ns,
+        charged: record.charged,
+    }
+}
+
+/// In what a run of these sessions was not carried out as it was planned.
+fn deviations(sessions: &[SessionRecord]) -> Vec<DossierDeviation> {
+    let told = |pair: &[SessionRecord]| {
+        let (before, after) = (pair[0].stopped_by, &pair[1]);
+        let block = after.first_block?;
+        let (kind, detail) = match before {
+            Some(end) if end.is_complete() => (
+                Deviation::Extended,
+                format!(
+                    "the run had ended, and from block {block} on blocks were added to it: who adds them may have seen what the others showed, so that intervals and verdicts look surer than they are"
+                ),
+            ),
+            end => {
+                let how = match end {
+                    Some(StoppedBy::Interrupted) => "was interrupted",
+                    Some(StoppedBy::Failed) => "had ended by a failure",
+                    _ => "had been killed",
+                };
+                (
+                    Deviation::Resumed,
+                    format!(
+                        "the run {how} and was resumed from block {block} on: at another time, with new starts of its arms"
+                    ),
+                )
+            }
+        };
+        Some(DossierDeviation { kind, detail })
+    };
+    sessions.windows(2).filter_map(told).collect()
+}
+
+/// All of a stored run but its trials.
+fn head(stored: StoredRun) -> RunHead {
+    let arms = stored
+        .study
+        .arms
+        .iter()
+        .map(|spec| {
+            let record = stored.arms.iter().find(|record| record.arm == spec.id);
+            let inside = stored
+                .launches
+                .iter()
+                .rfind(|launch| launch.arm == spec.id.as_str());
+            let mut facts = record
+                .map(|record| record.facts.clone())
+                .unwrap_or_default();
+            facts.extend(
+                inside
+                    .map(|launch| launch.facts.clone())
+                    .unwrap_or_default(),
+            );
+            ArmData {
+                spec: spec.clone(),
+                available: record.is_some_and(|record| record.available),
+                reason: match record {
+                    Some(record) => record.reason.clone(),
+                    None => Some("the run ended before it was started".to_owned()),
+                },
+                fix: record.and_then(|record| record.fix.clone()),
+                facts,
+                agent_sha256: inside.map(|_| stored.agent_sha256.clone()),
+            }
+        })
+        .collect();
+    RunHead {
+        deviations: deviations(&stored.sessions),
+        run: stored.id,
+        started_unix_ns: u64::try_from(stored.started_unix_ns).unwrap_or(0),
+        plan_sha256: stored.plan_sha256,
+        arms,
+        stopped_by: stored.stopped_by.unwrap_or(StoppedBy::Killed),
+        complete: stored.stopped_by.is_some_and(StoppedBy::is_complete),
+        wall_s: stored.wall_ns as f64 / 1e9,
+        whole_trials: stored
+            .remarks
+            .into_iter()
+            .filter(Remark::is_of_whole_trials)
+            .map(|remark| remark.text)
+            .collect(),
+        study: stored.study,
+    }
+}
+
+#[cfg(test)]
+mod tests;

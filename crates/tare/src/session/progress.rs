@@ -1,0 +1,166 @@
+//! The progress bar: drawn only between trials, only on a terminal, with the time left, and below it the answer so far.
+//!
+//! There is no ticking thread: a redraw during a trial would be measured with it.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use tare_model::study::A_PRIME;
+
+use crate::analyze::SoFar;
+use crate::cx::{Event, Observer};
+use crate::output;
+use crate::report::called;
+
+/// Shows what the engine does.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    is_terminal: bool,
+}
+
+impl Progress {
+    /// A bar on standard error; plain remarks where that is no terminal.
+    pub(crate) fn new() -> Self {
+        use std::io::IsTerminal;
+        let is_terminal = std::io::stderr().is_terminal();
+        let target = if is_terminal {
+            ProgressDrawTarget::stderr_with_hz(4)
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let bar = ProgressBar::with_draw_target(None, target);
+        // Until the first trial is done there is nothing to count.
+        let progress = Self { bar, is_terminal };
+        progress.draw_as("{msg}");
+        progress
+    }
+
+    fn draw_as(&self, template: &str) {
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            self.bar.set_style(if output::has_unicode() {
+                style
+            } else {
+                style.progress_chars("##-")
+            });
+        }
+    }
+
+    fn say(&self, text: &str) {
+        self.bar.set_message(output::readable(text).into_owned());
+    }
+
+    /// Removes the bar.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn remark(&self, text: &str) {
+        let text = output::printable(text);
+        if self.is_terminal {
+            self.bar.suspend(|| output::tell(&text));
+        } else {
+            output::tell(&text);
+        }
+    }
+}
+
+impl Observer for Progress {
+    fn event(&self, event: &Event) {
+        match event {
+            Event::Starting { arm, what } => {
+                self.say(&format!("{what} {}", called(arm)));
+            }
+            Event::Absent { arm, reason } => {
+                self.remark(&format!("{arm}: not available here: {reason}"));
+            }
+            Event::TrialDone {
+                done,
+                left,
+                left_ns,
+                workload,
+                arm,
+                ..
+            } => {
+                if self.bar.length().is_none() {
+                    self.draw_as("{bar:24} {pos}/{len} trials  {wide_msg}");
+                }
+                self.bar.update(|state| {
+                    state.set_len(u64::from(done + left));
+                    state.set_pos(u64::from(*done));
+                });
+                self.say(&format!(
+                    "about {} left; {workload} in {} done",
+                    output::lasting(*left_ns),
+                    called(arm)
+                ));
+            }
+            Event::SoFar(text) => {
+                self.draw_as("{bar:24} {pos}/{len} trials  {wide_msg}\n{prefix}");
+                let text = output::printable(text);
+                self.bar.set_prefix(output::readable(&text).into_owned());
+            }
+            Event::Remark(text) => self.remark(text),
+            Event::Removing => self.say("removing what was started"),
+        }
+    }
+}
+
+/// What arms cost so far, in a line: `so far, docker: 9 cost more, 12 no difference that matters, 7 open`.
+pub(crate) fn so_far(arms: &[SoFar]) -> Option<String> {
+    let told: Vec<String> = arms
+        .iter()
+        .filter(|arm| arm.arm != A_PRIME)
+        .map(|arm| {
+            let parts = [
+                (arm.more, "cost more"),
+                (arm.less, "cost less"),
+                (arm.nothing, "no difference that matters"),
+                (arm.open, "open"),
+            ];
+            let parts = parts.iter().filter(|(count, _)| *count > 0);
+            let parts: Vec<String> = parts
+                .map(|(count, words)| format!("{count} {words}"))
+                .collect();
+            format!("{}: {}", arm.arm, parts.join(", "))
+        })
+        .collect();
+    (!told.is_empty()).then(|| format!("so far, {}", told.join("; ")))
+}
+
+/// Leaves out in what the arms differ or should not: a study that follows another would say it again.
+pub(crate) struct WithoutDifferences<'a>(pub(crate) &'a Progress);
+
+impl Observer for WithoutDifferences<'_> {
+    fn event(&self, event: &Event) {
+        if !matches!(event, Event::Remark(text) if is_difference(text)) {
+            self.0.event(event);
+        }
+    }
+}
+
+fn is_difference(remark: &str) -> bool {
+    ["differs: ", "not equal: "]
+        .iter()
+        .any(|word| remark.starts_with(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_so_far_is_a_line_without_what_is_not_there() {
+        let arm = |arm: &str, [more, less, nothing, open]: [usize; 4]| SoFar {
+            arm: arm.to_owned(),
+            more,
+            less,
+            nothing,
+            open,
+        };
+        assert_eq!(so_far(&[]), None);
+        assert_eq!(so_far(&[arm(A_PRIME, [0, 0, 9, 0])]), None);
+        assert_eq!(
+            so_far(&[arm("box", [0, 0, 3, 0]), arm("docker", [9, 1, 12, 6])]).unwrap(),
+            "so far, box: 3 no difference that matters; docker: 9 cost more, 1 cost less, 12 no difference that matters, 6 open"
+        );
+    }
+}

@@ -1,0 +1,357 @@
+//! A question from its first look to its answer: which mechanism makes a command cost more in an environment.
+
+use tare_model::WhyOutcome;
+use tare_model::dossier::Dossier;
+
+use super::question::Question;
+use super::rounds::{Ending, Measured, Runner};
+use super::words::{tell_first, tell_round, too_long, usual};
+use super::{Ask, First, again, carry, conclude, cut_off, studies, user};
+use crate::cx::files;
+use crate::cx::stdin::{self, Input};
+use crate::env;
+use crate::failed::{Exit, Failed};
+use crate::output;
+use crate::session::home::{self, Place};
+use crate::session::progress::Progress;
+use crate::session::{self, Session, dry_run};
+use crate::store::Store;
+use crate::why;
+use crate::why::pace::Pace;
+
+/// How a container that runs already is asked about.
+pub(crate) const RUNNING: &str =
+    "a container that is running is asked about with `--env oci:spec=docker:CONTAINER`";
+
+impl Question {
+    /// Answers it, or says what would be done. What was measured is written by `write`.
+    pub(crate) fn answered(
+        mut self,
+        place: &Place,
+        write: impl FnOnce(&Dossier) -> Result<(), Failed>,
+    ) -> Result<Exit, Failed> {
+        let mut session = Session::begin(place, None)?;
+        let begun_ns = session.now_ns();
+        let progress = Progress::new();
+        // Who names no engine means the one that has a container of this name.
+        if let (Some(container), None) = (&self.like, &self.driver) {
+            match user::engine_of(&session.context(&progress), container) {
+                Ok(found) => self.driver = found.map(str::to_owned),
+                Err(failed) => return Err(session.end_after(failed)),
+            }
+        }
+        let this = match self.as_line(&session, &progress) {
+            Some(line) => line,
+            None => self,
+        };
+        let subject = this.subject();
+        // To take it, containers are made that no arm removes.
+        if let Some(subject) = subject {
+            session.starts_beside(subject.driver);
+        }
+        if this.is_dry {
+            let lines = this.planned(&session, &progress);
+            progress.finish();
+            return dry_run::printed(session, lines);
+        }
+        let mut store = match Store::open(&place.store_file()?) {
+            Ok(store) => store,
+            Err(error) => return Err(session.end_after(error.into())),
+        };
+        let result = this
+            .ask(&session, &progress)
+            .and_then(|(mut ask, mut first)| {
+                let mut runner = Runner::new(place, &mut session, &mut store, &progress, begun_ns);
+                if let Some(cut_ns) = cut_off::decided(&ask, &first, runner.left_ns(&ask)) {
+                    first.cut_ns = Some(cut_ns);
+                    let line = cut_off::remark(&ask, &first, cut_ns);
+                    output::tell(&line);
+                    ask.carried.push(line);
+                }
+                let measured = answer(&ask, &first, &mut runner, &this)?;
+                match subject {
+                    Some(subject) if this.apply_check => {
+                        user::apply(subject, &ask, &first, &mut runner, measured)
+                    }
+                    _ => Ok(measured),
+                }
+            });
+        progress.finish();
+        end(session, result, write)
+    }
+
+    /// What would be done, a line each.
+    fn planned(&self, session: &Session, progress: &Progress) -> Result<Vec<String>, Failed> {
+        if let Some(subject) = self.subject() {
+            return subject.plan(session, progress);
+        }
+        let driver = self.driver_or_usual(&session.context(progress))?;
+        Ok(dry_run::of_command(&self.command, &driver, self.budget_ns))
+    }
+
+    fn driver_or_usual(&self, cx: &crate::cx::Context<'_>) -> Result<String, Failed> {
+        match &self.driver {
+            Some(driver) => Ok(driver.clone()),
+            None => usual(cx),
+        }
+    }
+
+    /// What is asked: about a container of the user's own, or about an environment. Carries the command and looks at it
+    /// on both sides.
+    fn ask(&self, session: &Session, progress: &Progress) -> Result<(Ask, First), Failed> {
+        if let Some(subject) = self.subject() {
+            return subject.ask(session, progress);
+        }
+        let cx = session.context(progress);
+        if let Some([a, b]) = &self.sides {
+            return self.ask_sides([a, b], &cx);
+        }
+        let driver = self.driver_or_usual(&cx)?;
+        let settings = &self.settings;
+        let mut wish = carry::Wish {
+            argv: self.command.clone(),
+            variables: self.variables.clone(),
+            stdin_file: None,
+            has_own_image: settings.value("image").is_some(),
+            shows_private: self.show_private,
+            empty: home::empty_folder()?,
+            ..carry::Wish::default()
+        };
+        match stdin::read()? {
+            Input::None => {}
+            Input::Silent => output::tell(
+                "standard input is a pipe in which nothing came; the command gets an empty one",
+            ),
+            Input::TooMuch => {
+                return Err(
+                    Failed::new(Exit::Usage, "standard input holds more than 1 GiB").hint(
+                        "put it into a file and name that: `tare why -- sh -c 'COMMAND <FILE'`",
+                    ),
+                );
+            }
+            Input::Bytes(bytes) => {
+                let file = cx.scratch.join("stdin");
+                files::write_working(&file, &bytes)?;
+                // Inside somebody else may be the one who reads it; the folder stays closed.
+                if ["user", "as", "image"]
+                    .iter()
+                    .any(|name| settings.value(name).is_some())
+                {
+                    files::let_read(&file)?;
+                }
+                wish.stdin_file = Some(file);
+            }
+        }
+        let carried = carry::carried(&wish)?;
+        if carried.is_missing {
+            return Err(carry::not_here(&self.command[0]).into());
+        }
+        let found = env::find(&driver).expect("the name was looked up, or found, before");
+        let settings = carry::with_binds(found, settings, &carried);
+        // Where nothing can be shown, the program is packed or looked up; over the host's files it asks for these.
+        let shows = found.settings().iter().any(|spec| spec.name == "binds");
+        let is_over_hosts = found.declared().files == env::Files::Hosts;
+        let program = (!shows || is_over_hosts).then(|| carried.call.argv[0].clone());
+        found
+            .configure(
+                tare_model::ArmId::new("check").expect("the constant is a name"),
+                &settings,
+            )
+            .map_err(|error| {
+                let failed = Failed::new(Exit::Usage, format!("`{driver}`: {error}"));
+                match error.hint {
+                    _ if error.setting == "container" => failed.hint(RUNNING),
+                    Some(hint) => failed.hint(hint),
+                    None => failed,
+                }
+            })?;
+        session::tell_old_words(&driver, &settings);
+        let mut notes = carry::described(found, &carried);
+        let mut call = carried.call;
+        if let Some(client) = &self.client {
+            let (client, note) =
+                user::server::in_environment(client, self.pick.as_ref(), &settings)?;
+            output::tell(&note);
+            notes.push(note);
+            notes.extend(user::server::own_cost(&cx, &client));
+            call.client = Some(client.to_text());
+        }
+        call.keep_output = self.keep_output;
+        let ask = Ask {
+            program,
+            carried: notes,
+            instead: carried.instead,
+            ..self.asks(&driver, settings, call)
+        };
+        for line in ask.carried.iter().filter(|line| line.starts_with("NOT ")) {
+            output::tell(line);
+        }
+        let first = why::calibrate::look(&cx, &ask, &ask.settings, None)?;
+        tell_first(&ask, &first);
+        Ok((ask, first))
+    }
+}
+
+/// Removes what stands beside the arms, tells the answer, and gives the folders of its runs back.
+fn end(
+    session: Session,
+    result: Result<Measured, Failed>,
+    write: impl FnOnce(&Dossier) -> Result<(), Failed>,
+) -> Result<Exit, Failed> {
+    let beside = session.end_beside();
+    let mut measured = match result {
+        Ok(measured) => measured,
+        // What could not be removed is looked for by `tare clean` where the folder is.
+        Err(failed) if beside.is_empty() => return Err(session.end_after(failed)),
+        Err(failed) => {
+            output::left_behind(&beside);
+            return Err(failed);
+        }
+    };
+    measured.left_behind.extend(beside);
+    let outcome = write(&measured.dossier);
+    session.end_unless(&measured.left_behind)?;
+    outcome?;
+    if measured.ending == Ending::Interrupted {
+        output::tell(&format!(
+            "interrupted; what was measured is stored, and `tare run --resume {}` goes on",
+            measured.dossier.run
+        ));
+        return Ok(Exit::Interrupted);
+    }
+    Ok(Exit::Done)
+}
+
+/// From this ratio on the cause of what is not decided is searched for.
+const WORTH_A_SEARCH: f64 = 1.1;
+/// Blocks of the first study that gives more to what is not decided.
+const AGAIN_FIRST: u32 = 24;
+
+/// Compares, suspects and proves, as far as the budget goes.
+fn answer(
+    ask: &Ask,
+    first: &First,
+    runner: &mut Runner<'_>,
+    asked: &Question,
+) -> Result<Measured, Failed> {
+    let Some(study) = studies::first_study(ask, first, runner.left_ns(ask)) else {
+        return Err(too_long(ask, first));
+    };
+    runner.tell_early(ask, first);
+    let mut measured = runner.measure(&study)?;
+    runner.tell_first(&measured);
+    measured = closer(ask, first, runner, measured, true);
+    if measured.is_over() {
+        return Ok(measured);
+    }
+    if !(asked.ladder || differs(&measured) || may_differ(ask, &measured)) {
+        return Ok(closer(ask, first, runner, measured, false));
+    }
+    let measured = if ask.own.is_some() {
+        let measured = user::hunt(ask, first, runner, measured, asked.apply_check)?;
+        user::hint_kept(ask, &measured);
+        measured
+    } else {
+        rounds(ask, first, runner, measured)
+    };
+    // What seemed a difference may be open after more blocks: then the rest of the time is for both sides.
+    Ok(if differs(&measured) && asked.apply_check {
+        measured
+    } else if differs(&measured) {
+        decided(ask, first, runner, measured)
+    } else {
+        closer(ask, first, runner, measured, false)
+    })
+}
+
+/// Tries suspects and steps, as far as the time goes.
+fn rounds(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Measured) -> Measured {
+    let mut trials = conclude::suspects(&measured.data, &measured.dossier);
+    loop {
+        let data = &measured.data;
+        let before = studies::Before {
+            pace: Pace::of(data, &ask.driver, first),
+            n_arms: data.head.arms.len(),
+            // Several steps of a server would have the machine's own network, and the same port.
+            has_ladder: measured.dossier.ladder.is_some() || ask.call.client.is_some(),
+        };
+        let left_ns = runner.left_ns(ask);
+        let Some(round) = studies::round(ask, first, before, &trials, left_ns) else {
+            return measured;
+        };
+        tell_round(&round, left_ns);
+        measured = runner.more(&round.study, measured);
+        if measured.is_over() || !round.is_open() {
+            return measured;
+        }
+        trials = round.waiting;
+    }
+}
+
+/// Until both sides were compared closely enough, or the time is over: more blocks of both, first in a part of the time,
+/// so that some is left to say why. With `then_why` a difference that is still there after a closer look is enough, and
+/// the time for a search is left: it has both sides in its blocks again.
+fn closer(
+    ask: &Ask,
+    first: &First,
+    runner: &mut Runner<'_>,
+    mut measured: Measured,
+    then_why: bool,
+) -> Measured {
+    // The first comparison of a user's container is a short one.
+    let first_part = if ask.own.is_some() { 4 } else { 2 };
+    let mut part = first_part;
+    while !measured.is_over() && !why::is_settled(&measured.dossier) {
+        if then_why && part < first_part && differs(&measured) {
+            break;
+        }
+        let pace = Pace::of(&measured.data, &ask.driver, first);
+        let left_ns = runner.left_ns(ask);
+        let searched = ask.own.as_ref().filter(|_| then_why);
+        let search_ns = searched.map_or(0, |asks| why::own::search_ns(asks, pace));
+        let time_ns = (left_ns / part).min(left_ns.saturating_sub(search_ns));
+        let n_blocks = measured.n_blocks();
+        if let Some(study) = studies::closer_study(ask, first, pace, (time_ns, n_blocks)) {
+            output::tell("looking more closely at both sides");
+            measured = runner.more(&study, measured);
+        } else if part == 1 {
+            break;
+        }
+        part = (part / 2).max(1);
+    }
+    measured
+}
+
+/// What was tried and not decided gets further blocks, as long as six of them fit: each time twice as many.
+fn decided(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Measured) -> Measured {
+    let mut blocks = AGAIN_FIRST;
+    while !measured.is_over() && differs(&measured) {
+        let pace = Pace::of(&measured.data, &ask.driver, first);
+        let open = again::undecided(&measured.data, &measured.dossier);
+        let left_ns = runner.left_ns(ask);
+        let Some(study) = again::study(ask, first, pace, open, (left_ns, blocks)) else {
+            break;
+        };
+        output::tell("more blocks for what was tried and is not decided");
+        measured = runner.more(&study, measured);
+        blocks *= 2;
+    }
+    measured
+}
+
+/// Whether the sides of a user's container look different but for their intervals.
+fn may_differ(ask: &Ask, measured: &Measured) -> bool {
+    let mut cells = measured.dossier.cells.iter();
+    let cell = cells.find(|cell| cell.arm == ask.driver && cell.metric == ask.metric);
+    let ratio = cell.and_then(|cell| cell.ratio);
+    ask.own.is_some() && ratio.is_some_and(|ratio| ratio.point.ln().abs() >= WORTH_A_SEARCH.ln())
+}
+
+/// Whether there is a difference to explain: the command is slower or faster, or starting the environment takes long.
+fn differs(measured: &Measured) -> bool {
+    let why = measured.dossier.why.as_ref();
+    why.is_some_and(|why| {
+        let explained = [WhyOutcome::Cost, WhyOutcome::Gain, WhyOutcome::StartUp];
+        explained.contains(&why.outcome)
+    })
+}

@@ -1,0 +1,210 @@
+//! The studies of one question, carried out one after the other, each as a run of its own.
+
+use tare_model::dossier::Dossier;
+use tare_model::{RunId, StoppedBy, Study};
+
+use crate::analyze::RunData;
+use crate::env;
+use crate::failed::Failed;
+use crate::output;
+use crate::recount;
+use crate::report;
+use crate::run::{AllBlocks, RunError};
+use crate::session::Session;
+use crate::session::home::Place;
+use crate::session::progress::{Progress, WithoutDifferences};
+use crate::store::Store;
+use crate::why::{self, Ask, First};
+
+/// What was measured last, and how it went.
+pub(crate) struct Measured {
+    pub(crate) data: RunData,
+    pub(crate) dossier: Dossier,
+    /// What could not be removed.
+    pub(crate) left_behind: Vec<String>,
+    pub(crate) ending: Ending,
+}
+
+/// Whether there may be more to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// There may.
+    Whole,
+    /// Somebody asked to stop.
+    Interrupted,
+    /// What came next could not be measured, which was told.
+    CutShort,
+}
+
+impl Measured {
+    /// Whether nothing more is to be measured.
+    pub(crate) fn is_over(&self) -> bool {
+        self.ending != Ending::Whole
+    }
+
+    /// Blocks that the answer has so far.
+    pub(crate) fn n_blocks(&self) -> u32 {
+        let cells = self.dossier.cells.iter().map(|cell| cell.n_blocks);
+        cells.max().unwrap_or(0)
+    }
+}
+
+/// Carries out one study after the other, each as a run of its own.
+pub(crate) struct Runner<'a> {
+    place: &'a Place,
+    session: &'a mut Session,
+    store: &'a mut Store,
+    progress: &'a Progress,
+    begun_ns: u64,
+    is_first: bool,
+    /// The run that was measured last.
+    before: Option<RunId>,
+    /// What none of them could remove.
+    left_behind: Vec<String>,
+}
+
+impl<'a> Runner<'a> {
+    /// For what began at `begun_ns`.
+    pub(crate) fn new(
+        place: &'a Place,
+        session: &'a mut Session,
+        store: &'a mut Store,
+        progress: &'a Progress,
+        begun_ns: u64,
+    ) -> Self {
+        Self {
+            place,
+            session,
+            store,
+            progress,
+            begun_ns,
+            is_first: true,
+            before: None,
+            left_behind: Vec::new(),
+        }
+    }
+
+    fn spent_ns(&self) -> u64 {
+        self.session.now_ns().saturating_sub(self.begun_ns)
+    }
+
+    /// What is left of the budget, nanoseconds.
+    pub(crate) fn left_ns(&self, ask: &Ask) -> u64 {
+        ask.budget_ns.saturating_sub(self.spent_ns())
+    }
+
+    /// What is asked of the outside between two studies.
+    pub(crate) fn context(&self) -> crate::cx::Context<'_> {
+        self.session.context(self.progress)
+    }
+
+    /// Measures a study.
+    ///
+    /// # Errors
+    /// What ended the run before its time; nothing of it is lost.
+    pub(crate) fn measure(&mut self, study: &Study) -> Result<Measured, Failed> {
+        if !self.is_first {
+            self.session.renew(self.place)?;
+        }
+        self.is_first = false;
+        let quiet = WithoutDifferences(self.progress);
+        // Whoever reads the stored run later finds the same beside it as is told now.
+        let study = match &self.before {
+            Some(before) => why::after(study.clone(), before),
+            None => study.clone(),
+        };
+        let summary = self
+            .session
+            .carry_out(&study, &quiet, self.store, &mut AllBlocks)
+            .map_err(|error: RunError| {
+                if error.may_have_left() {
+                    self.left_behind.push(error.to_string());
+                }
+                Failed::from(error)
+            })?;
+        let run = self.session.run();
+        let data = recount::answered(self.store, run)?;
+        let dossier = why::conclude(&data);
+        self.before = Some(run.clone());
+        self.left_behind.extend(summary.left_behind);
+        Ok(Measured {
+            data,
+            dossier,
+            left_behind: self.left_behind.clone(),
+            ending: match summary.stopped_by {
+                StoppedBy::Interrupted => Ending::Interrupted,
+                _ => Ending::Whole,
+            },
+        })
+    }
+
+    /// Measures what comes after `before`. What goes wrong is told, and what was measured before it stands.
+    pub(crate) fn more(&mut self, study: &Study, before: Measured) -> Measured {
+        self.measure(study).unwrap_or_else(|failed| {
+            output::tell(&format!(
+                "what was to come next could not be measured: {failed}"
+            ));
+            Measured {
+                left_behind: self.left_behind.clone(),
+                ending: Ending::CutShort,
+                ..before
+            }
+        })
+    }
+
+    /// The first suspicion, on standard error, while the proof goes on.
+    pub(crate) fn tell_first(&self, measured: &Measured) {
+        let Some(why) = &measured.dossier.why else {
+            return;
+        };
+        output::tell(&format!(
+            "after {}: {}",
+            report::terminal::time(self.spent_ns() as f64),
+            output::printable(&why.answer)
+        ));
+        // What a container of the user's own differs in is searched, and not guessed.
+        let is_own = env::own::is_own(&measured.data.head.study.arms[0].settings);
+        if let Some(finding) = measured.dossier.findings.first().filter(|_| !is_own) {
+            self.tell_suspicion(&finding.cause, &finding.claim);
+        }
+    }
+
+    /// What one run on each side makes one suspect: told at once, because the comparison takes a while.
+    pub(crate) fn tell_early(&self, ask: &Ask, first: &First) {
+        if let Some(asks) = &ask.own {
+            self.tell_likeliest(asks);
+        }
+        let is_slower =
+            ask.own.is_none() && first.env.wall_ns as f64 > 1.3 * first.host.wall_ns as f64;
+        let trials = why::suspects_of_one(ask, first);
+        if let (true, Some(trial)) = (is_slower, trials.first()) {
+            self.tell_suspicion(&trial.suspect.cause, &trial.suspect.claim);
+        }
+    }
+
+    /// Which differences are tried first.
+    fn tell_likeliest(&self, asks: &why::own::Asks) {
+        /// So many are a lead.
+        const MOST: usize = 3;
+        let mut all: Vec<_> = asks.differences.iter().collect();
+        all.sort_by(|a, b| b.likelihood.total_cmp(&a.likelihood));
+        let first: Vec<&str> = all.iter().take(MOST).map(|it| it.what.as_str()).collect();
+        if !first.is_empty() {
+            output::tell(&format!(
+                "first lead after {}: {} difference{}, not tested yet; most likely: {}",
+                report::terminal::time(self.spent_ns() as f64),
+                all.len(),
+                if all.len() == 1 { "" } else { "s" },
+                output::printable(&first.join(", "))
+            ));
+        }
+    }
+
+    fn tell_suspicion(&self, cause: &str, claim: &str) {
+        output::tell(&format!(
+            "lead after {}, not tested yet: {cause}: {}",
+            report::terminal::time(self.spent_ns() as f64),
+            output::printable(claim)
+        ));
+    }
+}

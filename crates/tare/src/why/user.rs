@@ -1,0 +1,405 @@
+//! `tare why` about a container of the user's own: taken as it is, compared, and searched for what makes it slow.
+
+mod baselines;
+mod reach;
+pub(super) mod server;
+
+use self::baselines::{Seen, seen};
+pub(crate) use self::reach::hint_kept;
+use super::question::Subject;
+use super::rounds::{Measured, Runner};
+use crate::cx::Observer;
+use crate::env::own::{Own, Shares, Source, Taken, WHICH};
+use crate::env::{self, Driver, EnvError};
+use crate::failed::{Exit, Failed};
+use crate::output;
+use crate::report;
+use crate::service::user::UserClient;
+use crate::session::Session;
+use crate::why::fresh;
+use crate::why::observed::Inside;
+use crate::why::own::{Asks, Hunt, applied, baseline, call, one_more_ns};
+use crate::why::pace::Pace;
+use crate::why::{Ask, First, Trouble, conclude};
+use crate::workload::user_command::REQUEST;
+
+impl Subject<'_> {
+    /// How the command is on both sides. One that fails while what is the user's is read-only, or complains of that,
+    /// is given copies.
+    fn looked(
+        &self,
+        cx: &crate::cx::Context<'_>,
+        found: &dyn Driver,
+        ask: &mut Ask,
+        own: &mut Own,
+    ) -> Result<Seen, Failed> {
+        let wish = self.wish(cx.scratch);
+        let first = match seen(cx, (found, &wish), ask, own) {
+            Err(failed) if failed.may_have_left || cx.cancel.is_requested() => return Err(failed),
+            Ok(seen) if !tells_read_only(&seen.0.said()) => return Ok(seen),
+            first => first,
+        };
+        let trouble = |source| of_driver(self.driver, source);
+        if self.asked.with_dependencies {
+            found.check_beside(cx, &wish).map_err(trouble)?;
+        }
+        let copied = match self.asked.shares {
+            Shares::ReadOnly => found.take_copies(
+                cx,
+                &Taken {
+                    wish,
+                    settings: &own.settings,
+                },
+            ),
+            Shares::Copied | Shares::Shared => Ok(None),
+        };
+        let Some(copied) = copied.map_err(trouble)? else {
+            return first;
+        };
+        output::tell(
+            "it does not do its work while what is yours is read-only; once more with copies that it may write to",
+        );
+        for line in copied {
+            output::tell(&line.now);
+            own.notes
+                .retain(|notes| Some(notes) != line.before.as_ref());
+            own.notes.push(line.now);
+        }
+        for line in reach::torn(cx, own) {
+            output::tell(&line);
+            own.notes.push(line);
+        }
+        seen(cx, (found, &wish), ask, own)
+    }
+}
+
+/// The engine that has a container of this name, where none was named: the first of the usual ones.
+///
+/// # Errors
+/// Several have one.
+pub(crate) fn engine_of(
+    cx: &crate::cx::Context<'_>,
+    container: &str,
+) -> Result<Option<&'static str>, Failed> {
+    let drivers = env::usual().into_iter();
+    let having: Vec<&str> = drivers
+        .filter(|driver| driver.has_container(cx, container))
+        .map(crate::env::Driver::id)
+        .collect();
+    one_of(container, &having)
+}
+
+fn one_of(container: &str, having: &[&'static str]) -> Result<Option<&'static str>, Failed> {
+    match having {
+        [first, second, ..] => Err(Failed::new(
+            Exit::Usage,
+            format!(
+                "`{}` is the name of a container of {first} and of one of {second}",
+                output::printable(container)
+            ),
+        )
+        .hint(format!("say which: `--env {first}` or `--env {second}`"))),
+        having => Ok(having.first().copied()),
+    }
+}
+
+impl Subject<'_> {
+    /// What would be done, a line each, without running anything of the user's.
+    pub(crate) fn plan(
+        &self,
+        session: &Session,
+        observer: &dyn Observer,
+    ) -> Result<Vec<String>, Failed> {
+        let (own, ask) = self.taken(&session.context(observer))?;
+        let command = report::command_line(&ask.call.argv);
+        let run = session.run().as_str();
+        Ok(reach::plan(self, &own, &command, run))
+    }
+
+    /// Takes the container and looks at the command in it and in what it is compared with.
+    pub(crate) fn ask(
+        self,
+        session: &Session,
+        observer: &dyn Observer,
+    ) -> Result<(Ask, First), Failed> {
+        let cx = session.context(observer);
+        let found = env::find(self.driver).expect("the name was looked up before");
+        let (mut own, mut ask) = self.taken(&cx)?;
+        for line in &own.notes {
+            output::tell(line);
+        }
+        let command = report::command_line(&ask.call.argv);
+        output::tell(&reach::announced(&self, &own, &command));
+        let (inside, (mut asks, first)) = self.looked(&cx, found, &mut ask, &mut own)?;
+        if self.asked.client.is_some() {
+            server::name_way(&mut asks, &first);
+        }
+        let mut lines = vec![baseline::describe(&asks)];
+        lines.extend(own.notes.iter().cloned());
+        let fresh = ask.own.take().and_then(|tried| tried.fresh);
+        lines.extend(fresh.as_deref().map(fresh::described));
+        output::tell(&lines[0]);
+        ask.carried = lines;
+        ask.own = Some(Asks {
+            fresh,
+            ..asks.clone()
+        });
+        output::tell(&at_first_look(&asks, &first, &inside));
+        for remark in &first.remarks {
+            output::tell(&format!("note: {}", output::printable(remark)));
+        }
+        Ok((ask, first))
+    }
+
+    /// Takes the container, and runs nothing of it yet.
+    fn taken(&self, cx: &crate::cx::Context<'_>) -> Result<(Own, Ask), Failed> {
+        let Subject {
+            driver,
+            source,
+            asked,
+        } = *self;
+        let found = env::find(driver).expect("the name was looked up before");
+        let is_other = |name: &&String| !WHICH.contains(&name.as_str());
+        if let Some(name) = asked.settings.0.keys().find(is_other) {
+            return Err(Failed::new(
+                Exit::Usage,
+                format!(
+                    "`{}` has no effect: the container's own configuration holds",
+                    output::printable(name)
+                ),
+            )
+            .hint("change the `docker run` line, or ask about an environment with `--env docker --set …`"));
+        }
+        let mut own = found.take(cx, &self.wish(cx.scratch)).map_err(|source| {
+            if cx.cancel.is_requested() {
+                return Trouble::Cancelled.into();
+            }
+            of_driver(driver, source)
+        })?;
+        // The command of a line stands in the line.
+        let command = match source {
+            Source::Line(_) => &[],
+            _ => asked.command.as_slice(),
+        };
+        reach::alone(cx, &own)?;
+        if command.is_empty() {
+            may_run_twice(&own, asked.shares)?;
+        } else {
+            own.forget_entry();
+        }
+        let adapt = |client| server::adapted(&mut own, client, asked.pick.as_ref());
+        let client = asked.client.as_ref().map(adapt);
+        let client = client.transpose()?;
+        own.notes
+            .extend(client.as_ref().and_then(|it| server::own_cost(cx, it)));
+        let call = call(&own, command);
+        if call.argv.is_empty() {
+            return Err(Failed::new(
+                Exit::Usage,
+                format!("`{}` has no command of its own", own.name),
+            )
+            .hint("give one behind the image, or behind `--`"));
+        }
+        let mut typed = vec![own.name.clone()];
+        typed.extend(call.argv.clone());
+        let settings = own.inside.as_ref().unwrap_or(&own.settings).clone();
+        let call = tare_model::CommandCall {
+            client: client.as_ref().map(UserClient::to_text),
+            ..call
+        };
+        let ask = Ask {
+            command: typed,
+            ..asked.asks(driver, settings, call)
+        };
+        Ok((own, ask))
+    }
+}
+
+/// Refuses the container's own command where a copy of it would stand in for the original, unless that was asked for.
+fn may_run_twice(own: &Own, shares: Shares) -> Result<(), Failed> {
+    match &own.answers {
+        Some(why) if shares != Shares::Shared => Err(Failed::new(
+            Exit::Usage,
+            format!("the command of `{}` is not run a second time: {why}", own.name),
+        )
+        .hint("name another command, behind `--`; or stop the original, and `--share-writable` runs it all the same")),
+        _ => Ok(()),
+    }
+}
+
+/// How long the command took on both sides when it was looked at.
+fn at_first_look(asks: &Asks, first: &First, inside: &Inside) -> String {
+    format!(
+        "{} {}, {} in the container at the first look",
+        report::terminal::time(request_ns(&first.host.report).unwrap_or(first.host.wall_ns as f64)),
+        if asks.plain.is_some() {
+            "as a bare process"
+        } else {
+            "plain"
+        },
+        report::terminal::time(
+            request_ns(&first.env.report).unwrap_or(first.env.wall_ns.min(inside.wall_ns()) as f64)
+        ),
+    )
+}
+
+/// The typical time of a request, where Tare itself asked a server.
+pub(super) fn request_ns(report: &tare_model::CommandReport) -> Option<f64> {
+    report
+        .pick
+        .as_ref()
+        .filter(|pick| pick.metric.as_deref() == Some(REQUEST))?;
+    let text = String::from_utf8_lossy(&report.stdout.0);
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix("typical_ns "));
+    value?.parse().ok()
+}
+
+/// Whether a program says, in the words of most systems' libraries, that it could not write.
+fn tells_read_only(said: &str) -> bool {
+    said.contains("Read-only file system") || said.contains("EROFS")
+}
+
+/// The words for a command that does not work in its own container: there is no host to compare with.
+fn alone(trouble: Trouble, own: &Own) -> Failed {
+    let may_have_left = trouble.may_have_left();
+    let failed = match &trouble {
+        Trouble::FailsInside { how, said, .. } => {
+            let hint = tells_read_only(said).then(|| {
+                "it writes to a volume or folder of yours, which is shown read-only: `--share-writable` lets it, and every run of it then changes what is there".to_owned()
+            });
+            Failed::new(
+                Exit::Failure,
+                format!("the command fails in a copy of the container: it {how}{said}"),
+            )
+            .hint(hint.or_else(|| reach::networks_hint(own)).unwrap_or_else(|| {
+                "run it in the container by hand until it exits with status 0; a copy lacks your networks, sockets and writable folders (`--join-networks`, `--share-writable`)".to_owned()
+            }))
+        }
+        Trouble::TooLong { limit_s, .. } => Failed::new(
+            Exit::Failure,
+            format!("the command in the container did not end within {limit_s} s: a service that never ends has no time to compare"),
+        )
+        .hint("name what it is to do: `tare why --like CONTAINER -- CMD`, or a command behind the image"),
+        _ => return trouble.into(),
+    };
+    Failed {
+        may_have_left,
+        ..failed
+    }
+}
+
+fn of_driver(driver: &str, source: EnvError) -> Failed {
+    Trouble::Environment {
+        env: driver.to_owned(),
+        source,
+    }
+    .into()
+}
+
+/// From so many times as much on a cost is plain to see in a few blocks.
+const PLAIN_FROM: f64 = 1.5;
+
+/// Searches what of the container carries the cost, as far as the time goes; with `is_applied` some is left to apply
+/// what is found.
+pub(crate) fn hunt(
+    ask: &Ask,
+    first: &First,
+    runner: &mut Runner<'_>,
+    mut measured: Measured,
+    is_applied: bool,
+) -> Result<Measured, Failed> {
+    let Some(asks) = &ask.own else {
+        return Ok(measured);
+    };
+    // What the catalogue knows is about environments, not about two sides.
+    let trials = if asks.undo.is_empty() {
+        conclude::suspects(&measured.data, &measured.dossier)
+    } else {
+        Vec::new()
+    };
+    let cells = measured.dossier.cells.iter();
+    let mut ratios = cells
+        .filter(|cell| cell.arm == ask.driver && cell.metric == ask.metric)
+        .filter_map(|cell| cell.ratio);
+    let is_plain = ratios.any(|it| it.low >= PLAIN_FROM || it.high <= 1.0 / PLAIN_FROM);
+    let mut hunt = Hunt::new(asks, (ask, first), &measured.data, trials, is_plain);
+    loop {
+        let pace = Pace::of(&measured.data, &ask.driver, first);
+        let n_arms = measured.data.head.arms.len();
+        let kept_ns = if is_applied {
+            one_more_ns(asks, pace)
+        } else {
+            0
+        };
+        let left_ns = runner.left_ns(ask).saturating_sub(kept_ns);
+        let Some(next) = hunt.next(ask, first, pace, n_arms, left_ns) else {
+            return Ok(measured);
+        };
+        output::tell(&next.describe());
+        measured = runner.more(&next.study, measured);
+        if measured.is_over() {
+            return Ok(measured);
+        }
+        hunt.learn(&next, &measured.data, ask);
+    }
+}
+
+/// Applies what was found as its user would, and measures once more whether the cost is gone.
+pub(crate) fn apply(
+    subject: Subject<'_>,
+    ask: &Ask,
+    first: &First,
+    runner: &mut Runner<'_>,
+    measured: Measured,
+) -> Result<Measured, Failed> {
+    let (Some(asks), false) = (&ask.own, measured.is_over()) else {
+        return Ok(measured);
+    };
+    let Some((finding, without)) =
+        applied::found(&measured.dossier, &measured.data.head.study.arms)
+    else {
+        output::tell("nothing was confirmed that could be changed, so nothing was applied");
+        return Ok(measured);
+    };
+    let pace = Pace::of(&measured.data, &ask.driver, first);
+    let left_ns = runner.left_ns(ask);
+    if left_ns < one_more_ns(asks, pace) / 2 {
+        output::tell("no time is left to apply what was found; a longer `--budget` has some");
+        return Ok(measured);
+    }
+    let found = env::find(subject.driver).expect("the name was looked up before");
+    let changed = {
+        let cx = runner.context();
+        let taken = Taken {
+            wish: subject.wish(cx.scratch),
+            settings: asks.copy.as_ref().unwrap_or(&ask.settings),
+        };
+        found
+            .take_changed(&cx, &taken, &without)
+            .map_err(|source| of_driver(subject.driver, source))?
+    };
+    output::tell(&format!(
+        "applying what was found: {}",
+        output::printable(&changed.change)
+    ));
+    let n_arms = measured.data.head.arms.len();
+    let what = (changed.change.as_str(), finding.price.as_str());
+    let mut study = applied::study(ask, first, n_arms, left_ns, &changed.settings, what);
+    pace.plan_launches(ask, &mut study, left_ns);
+    Ok(runner.more(&study, measured))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_two_engines_have_is_asked_about_again() {
+        let failed = one_of("web", &["docker", "podman"]).unwrap_err();
+        assert!(failed.to_string().contains("`web`"), "{failed}");
+        assert_eq!(one_of("web", &["podman"]).unwrap(), Some("podman"));
+        assert_eq!(one_of("web", &[]).unwrap(), None);
+    }
+}

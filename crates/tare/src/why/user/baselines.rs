@@ -1,0 +1,301 @@
+//! Which baseline a container of the user's own is compared with: each that is there is tried, the barest first.
+//!
+//! What it cannot see: a command that prints something else each time; it is compared with the first in which it works.
+
+use std::path::Path;
+
+use super::alone;
+use super::reach::without_idle_network;
+use crate::failed::{Exit, Failed};
+use tare_model::command::Tie;
+
+use crate::cx::files::{self, Kind};
+use crate::cx::{Context, sha256};
+use crate::env::own::{Bare, Own, Wish, limits};
+use crate::env::{self, Driver};
+use crate::why::observed::Inside;
+use crate::why::own::Asks;
+use crate::why::own::baseline::{self, Here};
+use crate::why::{self, Ask, Base, First, Trouble};
+
+/// How the command is inside alone, beside what it is compared with, and on both sides.
+pub(super) type Seen = (Inside, (Asks, First));
+
+/// How the command is inside alone, and beside the barest baseline in which it does the same.
+pub(super) fn seen(
+    cx: &Context<'_>,
+    from: (&dyn Driver, &Wish<'_>),
+    ask: &mut Ask,
+    own: &mut Own,
+) -> Result<Seen, Failed> {
+    let (inside, fresh) =
+        why::calibrate::look_inside(cx, ask).map_err(|trouble| alone(trouble, own))?;
+    let has_socket = opens_a_socket(&inside);
+    if ask.call.client.is_none() {
+        without_idle_network(own, &inside, has_socket);
+    }
+    if let Inside::Ended(look) = &inside {
+        limits::drop_equal(own, &look.facts);
+    }
+    let mut baselines = Baselines {
+        cx,
+        own,
+        inside: &inside,
+        fresh,
+        fallback: None,
+        trouble: None,
+    };
+    // The engine's bridge stays on the way to a server, so that it is on both.
+    if has_socket || ask.call.client.is_some() {
+        baselines.let_outside(from)?;
+    }
+    let based = baselines.chosen(ask, from)?;
+    Ok((inside, based))
+}
+
+/// How the command does where it may be compared; else what it did instead.
+type Did = Result<First, String>;
+
+/// The baselines, tried one after the other.
+struct Baselines<'a> {
+    cx: &'a Context<'a>,
+    own: &'a mut Own,
+    inside: &'a Inside,
+    /// Why each run needs a new container, if it does.
+    fresh: Option<String>,
+    /// The first in which it only prints something else.
+    fallback: Option<(Asks, First)>,
+    trouble: Option<Trouble>,
+}
+
+impl Baselines<'_> {
+    /// The barest baseline in which the command does the same: one in which it fails is none, and where it prints
+    /// something else what it may need is kept.
+    fn chosen(
+        mut self,
+        ask: &mut Ask,
+        (found, wish): (&dyn Driver, &Wish<'_>),
+    ) -> Result<(Asks, First), Failed> {
+        let mut not_bare = None;
+        // Inside a running container there is more than its image.
+        if self.own.inside.is_none() {
+            loop {
+                match self.bare(ask, found, wish)? {
+                    Ok(chosen) => return Ok(chosen),
+                    Err(why) => not_bare = Some(why),
+                }
+                // It may have been too quick to be seen with a socket.
+                if !self.let_outside((found, wish))? {
+                    break;
+                }
+            }
+        }
+        for mut asks in baseline::plain(self.own, &ask.driver) {
+            if let Some(why) = not_bare.as_ref().and_then(|why| why.lines().next()) {
+                asks.what = format!(
+                    "{}, because its files as a bare process could not be: {why}",
+                    asks.what
+                );
+            }
+            if let Ok(first) = self.tried(ask, &asks, true)? {
+                return Ok((asks, first));
+            }
+        }
+        if let Some(found) = self.fallback {
+            return Ok(found);
+        }
+        let trouble = self.trouble.expect("there is at least one baseline");
+        let may_have_left = trouble.may_have_left();
+        Err(Failed {
+            may_have_left,
+            ..Failed::new(
+                Exit::Failure,
+                format!("the command works in the container, and in no plainer one of the same image: {trouble}"),
+            )
+            .maybe(trouble.hint())
+        })
+    }
+
+    /// Gives bare processes the network of a container like it, where they have a loopback device only and that can be
+    /// had; whether it was.
+    fn let_outside(&mut self, (found, wish): (&dyn Driver, &Wish<'_>)) -> Result<bool, Failed> {
+        let bare = &self.own.bare;
+        let has_none = match bare.text("network") {
+            // As a server has it: this machine reaches it, and it nothing else.
+            Some("veth") => bare.value("bridge").is_none(),
+            network => network == Some("none"),
+        };
+        if !has_none || self.own.not_bare.is_some() || self.own.inside.is_some() {
+            return Ok(false);
+        }
+        let settings = match found.take_outside(self.cx, wish, self.own) {
+            Ok(Some(settings)) => settings,
+            Ok(None) => return Ok(false),
+            Err(_) if self.cx.cancel.is_requested() => return Err(Trouble::Cancelled.into()),
+            Err(error) => {
+                self.own.notes.push(format!(
+                    "a bare process here has a loopback device only: {error}"
+                ));
+                return Ok(false);
+            }
+        };
+        for (name, value) in settings.0 {
+            self.own.bare.0.insert(name, value);
+        }
+        self.own.notes.push(OUTSIDE.to_owned());
+        Ok(true)
+    }
+
+    /// The host's own program where it is the same bytes, else the image's files; or why neither.
+    fn bare(
+        &mut self,
+        ask: &mut Ask,
+        found: &dyn Driver,
+        wish: &Wish<'_>,
+    ) -> Result<Result<(Asks, First), String>, Failed> {
+        if let Some(why) = &self.own.not_bare {
+            return Ok(Err(why.clone()));
+        }
+        let mut userland = None;
+        let mut why = "what the host's own program does would take long to see".to_owned();
+        if ask.call.client.is_some() {
+            "the host's program may be another one".clone_into(&mut why);
+        } else if matches!(self.inside, Inside::Ended(look) if look.wall_ns < BRIEF_NS) {
+            let files = env::host_files(self.own.names(|_| true), &self.own.bare);
+            let (whole, less) = baseline::whole_and_less(self.own, &files);
+            // The program is seen behind its entry, as in the container.
+            let asks = baseline::host(self.own, &whole);
+            why = match self.tried(ask, &asks, false)? {
+                Ok(first) => match baseline::other_reads(&first.env, here) {
+                    Some(words) => words,
+                    None => match baseline::other_bytes(&first.host, &first.env) {
+                        None => return self.same_bytes(ask, (asks, first), less).map(Ok),
+                        Some(words) => {
+                            userland = Some(asks.base);
+                            words
+                        }
+                    },
+                },
+                Err(words) => format!("on the host's files {words}"),
+            };
+        }
+        let all = match found.take_bare(self.cx, wish, self.own) {
+            Ok(all) => all,
+            Err(_) if self.cx.cancel.is_requested() => return Err(Trouble::Cancelled.into()),
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let mut words = String::new();
+        let barest_first = |files: &Bare| {
+            let (whole, less) = baseline::whole_and_less(self.own, files);
+            less.into_iter().chain([whole])
+        };
+        let all: Vec<Bare> = all.iter().flat_map(barest_first).collect();
+        for files in &all {
+            let mut asks = baseline::image(self.own, files, &why);
+            asks.userland = userland.clone().map(|base| Base {
+                change: asks.base.change.clone(),
+                ..base
+            });
+            match self.tried(ask, &asks, true)? {
+                Ok(first) => return Ok(Ok((asks, first))),
+                Err(other) => words = other,
+            }
+        }
+        Ok(Err(words))
+    }
+
+    /// The host's own program, which is the same: without the parts of the command that can go, if it does the same then.
+    fn same_bytes(
+        &mut self,
+        ask: &mut Ask,
+        whole: (Asks, First),
+        less: Option<Bare>,
+    ) -> Result<(Asks, First), Failed> {
+        if let Some(less) = less {
+            let asks = baseline::host(self.own, &less);
+            if let Ok(first) = self.tried(ask, &asks, false)? {
+                return Ok((asks, first));
+            }
+        }
+        Ok(whole)
+    }
+
+    /// How the command does there; with `may_fall_back` it is compared with this if nothing better is found.
+    fn tried(&mut self, ask: &mut Ask, asks: &Asks, may_fall_back: bool) -> Result<Did, Failed> {
+        ask.own = Some(Asks {
+            fresh: self.fresh.clone(),
+            ..asks.clone()
+        });
+        let inside = self.inside;
+        match why::calibrate::look(self.cx, ask, &ask.settings, Some(inside)) {
+            Ok(first) if inside.is_over(&first) => {
+                Err(alone(Trouble::too_long(ask, inside), self.own))
+            }
+            // What a client prints are its measurements.
+            Ok(first)
+                if ask.call.client.is_some()
+                    || first.host.report.stdout == first.env.report.stdout =>
+            {
+                Ok(Ok(first))
+            }
+            Ok(first) => {
+                if may_fall_back {
+                    self.fallback.get_or_insert((asks.clone(), first));
+                }
+                Ok(Err("it prints something else".to_owned()))
+            }
+            // It ends nowhere.
+            Err(Trouble::TooLong { .. }) if matches!(inside, Inside::CutOff(_)) => {
+                Err(alone(Trouble::too_long(ask, inside), self.own))
+            }
+            Err(Trouble::Cancelled) => Err(Trouble::Cancelled.into()),
+            Err(error) if error.may_have_left() => Err(error.into()),
+            Err(error) => {
+                let words = match &error {
+                    Trouble::FailsOnHost { how, .. } => format!("it {how}"),
+                    Trouble::NotInside { why, .. } => format!("it cannot be started: {why}"),
+                    Trouble::Environment { source, .. } => source.to_string(),
+                    other => other.to_string(),
+                };
+                self.trouble = Some(error);
+                Ok(Err(words))
+            }
+        }
+    }
+}
+
+/// What is said of a bare process with the network of a container.
+const OUTSIDE: &str = "the bare process has an address on a bridge network of the run's own, from which it reaches what the container reaches";
+
+/// Whether the command was seen with a socket.
+fn opens_a_socket(inside: &Inside) -> bool {
+    let Inside::Ended(look) = inside else {
+        return false;
+    };
+    let seen = look.report.seen.as_ref();
+    seen.is_some_and(|seen| seen.ties.contains(&Tie::Socket))
+}
+
+/// Files as large as this, bytes, have no digest.
+const LARGE: u64 = 64 << 20;
+
+/// What this machine has under a path; the bytes are compared where they were in the container.
+fn here(path: &Path, digest: Option<&str>) -> Here {
+    let Ok(path) = files::canonical(path) else {
+        return Here::Absent;
+    };
+    match (files::kind(&path), digest) {
+        (Ok(Kind::File { .. }), None) => Here::Same,
+        // What is large here is not what is small there.
+        (Ok(Kind::File { length, .. }), Some(_)) if length > LARGE => Here::Other,
+        (Ok(Kind::File { .. }), Some(digest)) => match files::read(&path) {
+            Ok(bytes) if sha256(&bytes) == digest => Here::Same,
+            Ok(_) => Here::Other,
+            Err(_) => Here::Absent,
+        },
+        _ => Here::Absent,
+    }
+}
+
+/// A command that takes longer inside is not run on the host's files, only to see whether its program is the same.
+const BRIEF_NS: u64 = 10_000_000_000;

@@ -1,0 +1,198 @@
+//! What a question about a container of the user's reaches: the flags that let it reach more, who else writes to what it
+//! would write to, and what is said of it before the first run.
+
+use tare_model::Status;
+
+use crate::cx::{Context, holders};
+use crate::env;
+use crate::env::own::{Difference, Own, Source, protect};
+use crate::failed::{Exit, Failed};
+use crate::output;
+use crate::report;
+use crate::why::Ask;
+use crate::why::observed::Inside;
+use crate::why::question::Subject;
+use crate::why::rounds::Measured;
+
+/// Who else writes to what a container could write to: running containers of every engine, and processes.
+fn writers(cx: &Context<'_>, own: &Own) -> Vec<(String, Vec<String>)> {
+    let of = |path: &std::path::PathBuf| {
+        let mut names: Vec<String> = env::DRIVERS
+            .iter()
+            .flat_map(|driver| driver.writers(cx, path))
+            .collect();
+        if names.is_empty() && !own.is_elsewhere {
+            names = holders::writers_below(path);
+        }
+        (path.display().to_string(), names)
+    };
+    let all = own.writable.iter().map(of);
+    all.filter(|(_, names)| !names.is_empty()).collect()
+}
+
+/// Refuses to let copies write to what another one writes to.
+pub(super) fn alone(cx: &Context<'_>, own: &Own) -> Result<(), Failed> {
+    if !own.is_written {
+        return Ok(());
+    }
+    let Some((path, names)) = writers(cx, own).into_iter().next() else {
+        return Ok(());
+    };
+    let names = output::printable(&names.join(", "));
+    Err(Failed::new(
+        Exit::Usage,
+        format!(
+            "`--share-writable` would be a second writer in `{}`: {names} writes to it",
+            output::printable(&path)
+        ),
+    )
+    .hint(format!(
+        "stop {names} first; without `--share-writable` each arm has a copy"
+    )))
+}
+
+/// What is said of copies that are made while another one writes to the original.
+pub(super) fn torn(cx: &Context<'_>, own: &Own) -> Vec<String> {
+    let line = |(path, names): (String, Vec<String>)| {
+        format!(
+            "`{path}` was copied while {} wrote to it: the copy may be torn, as after a power failure",
+            names.join(", ")
+        )
+    };
+    writers(cx, own).into_iter().map(line).collect()
+}
+
+/// Without a socket there is nothing for the network to slow down, so it is not tried.
+pub(super) fn without_idle_network(own: &mut Own, inside: &Inside, has_socket: bool) {
+    if matches!(inside, Inside::CutOff(_)) {
+        return;
+    }
+    let is_network = |it: &Difference| it.id == protect::ENGINES_NETWORK;
+    if !has_socket && own.differences.iter().any(is_network) {
+        own.differences.retain(|it| !is_network(it));
+        own.notes.push(
+            "not tried: the container's own network, because the command opened no socket"
+                .to_owned(),
+        );
+    }
+}
+
+/// The hint where a command fails in a copy that was kept from networks of the user's.
+pub(super) fn networks_hint(own: &Own) -> Option<String> {
+    let names = own.networks.join(", ");
+    (!names.is_empty()).then(|| {
+        format!(
+            "the copy is not on {names}: if the command needs that, `--join-networks` lets every run act on what is there"
+        )
+    })
+}
+
+/// How often a command of a second fits into the time.
+fn times(budget_ns: u64) -> u64 {
+    (budget_ns / 1_000_000_000).max(1)
+}
+
+/// What the runs reach, in words.
+fn reached(subject: &Subject<'_>, own: &Own) -> Vec<String> {
+    let mut all = Vec::new();
+    if let Source::Inside(name) = subject.source {
+        all.push(format!(
+            "all that the live container `{}` reaches; what the command changes there stays",
+            output::printable(name)
+        ));
+    }
+    if subject.asked.join_networks {
+        all.push("the networks, sockets and named pipes of your container".to_owned());
+    }
+    if own.bare.text("network") == Some("host") {
+        all.push("this machine's own network and every service on it".to_owned());
+    }
+    if own.is_written {
+        let paths: Vec<String> = own
+            .writable
+            .iter()
+            .map(|it| it.display().to_string())
+            .collect();
+        all.push(format!(
+            "for writing: {}",
+            output::printable(&paths.join(", "))
+        ));
+    }
+    if all.is_empty() {
+        all.push("nothing that `docker run` of the same image without your networks and volumes would not; your volumes read-only or as copies".to_owned());
+    }
+    all
+}
+
+/// One line that says what is about to be run, how often at most, and what it reaches.
+pub(super) fn announced(subject: &Subject<'_>, own: &Own, command: &str) -> String {
+    if subject.asked.client.is_some() {
+        return format!(
+            "starts `{}` as a server in each arm and asks it for up to {}; it reaches {}",
+            output::printable(command),
+            report::terminal::time(subject.asked.budget_ns as f64),
+            reached(subject, own).join("; ")
+        );
+    }
+    format!(
+        "runs `{}` again and again for up to {} ({} times if it takes 1 s); it reaches {}",
+        output::printable(command),
+        report::terminal::time(subject.asked.budget_ns as f64),
+        times(subject.asked.budget_ns),
+        reached(subject, own).join("; ")
+    )
+}
+
+/// What would be done, a line each, without doing it.
+pub(super) fn plan(subject: &Subject<'_>, own: &Own, command: &str, run: &str) -> Vec<String> {
+    let list = |all: &[Difference]| -> String {
+        let words: Vec<&str> = all.iter().map(|it| it.what.as_str()).collect();
+        if words.is_empty() {
+            "nothing".to_owned()
+        } else {
+            words.join(", ")
+        }
+    };
+    let bare = match &own.not_bare {
+        Some(why) => format!("no ({why})"),
+        None if own.inside.is_some() => {
+            "no (a running container has more than its image)".to_owned()
+        }
+        None => format!(
+            "yes, with {}",
+            match own.bare.text("network") {
+                Some("host") => "this machine's own network",
+                _ if own.kept.iter().any(|it| it.id == "network") => "a loopback device only",
+                _ =>
+                    "a loopback device only; with a bridge network of the run's own where the command opens a socket and the container reaches the outside",
+            }
+        ),
+    };
+    let mut lines = vec![
+        format!("command: {}", output::printable(command)),
+        format!("where: new containers like {}", own.name),
+        format!("as a bare process too: {bare}"),
+        format!(
+            "how often: again and again for up to {}, which is {} times if it takes 1 s",
+            report::terminal::time(subject.asked.budget_ns as f64),
+            times(subject.asked.budget_ns)
+        ),
+        format!("removed to compare: {}", list(&own.differences)),
+        format!("kept in every run: {}", list(&own.kept)),
+        format!("reaches: {}", reached(subject, own).join("; ")),
+    ];
+    lines.extend(own.notes.iter().map(|note| format!("note: {note}")));
+    lines.push(format!(
+        "left if the power fails meanwhile: containers, volumes and a network whose names begin with `tare-{run}`, and the run's folder; `tare clean` removes them"
+    ));
+    lines
+}
+
+/// Says how to measure what protects the user, where nothing else was found.
+pub(crate) fn hint_kept(ask: &Ask, measured: &Measured) {
+    let mut findings = measured.dossier.findings.iter();
+    let is_found = findings.any(|finding| finding.status == Status::Confirmed);
+    if !is_found && let Some(hint) = protect::suspected(&ask.carried) {
+        output::tell(&hint);
+    }
+}

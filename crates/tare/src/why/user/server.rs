@@ -1,0 +1,283 @@
+//! A server in the user's container: what is changed of a container that was taken so that several copies of it can
+//! serve at the same time, and how the way to them is named.
+//!
+//! What it cannot see: on which addresses the server listens inside; the first look shows that.
+
+use tare_model::command::{Pick, Stdout};
+use tare_model::{CommandChange, Params, counter};
+
+use crate::cx::Context;
+use crate::env::own::{Difference, Own};
+use crate::failed::{Exit, Failed};
+use crate::output;
+use crate::report::command_line;
+use crate::run;
+use crate::service::user::UserClient;
+use crate::why::First;
+use crate::why::own::Asks;
+
+/// The difference that is the published ports.
+const PUBLISH: &str = "publish";
+/// The difference that is the engine's way for what is printed.
+const LOG: &str = concat!("engine", ".log");
+/// How likely the way through a published port matters to a client that takes it.
+const LIKELY: f64 = 0.9;
+/// Differences that may be a quota, which is met only over several of its periods; and twenty of the usual ones.
+const QUOTAS: [&str; 4] = ["cpus", "cpu-quota", "cpu-period", "cgroup-parent"];
+const OVER_PERIODS_NS: u64 = 2_000_000_000;
+/// How long requests are sent in a trial for a percentile.
+const PERCENTILE_NS: u64 = 500_000_000;
+/// From this part of the client's time on the proxy is at work.
+const BUSY: f64 = 0.05;
+
+/// Makes a container that was taken one whose copies can serve next to each other; the client with the port inside.
+///
+/// # Errors
+/// They cannot.
+pub(super) fn adapted(
+    own: &mut Own,
+    client: &UserClient,
+    pick: Option<&Pick>,
+) -> Result<UserClient, Failed> {
+    if own.bare.text("network") == Some("host") {
+        return Err(on_machines_network().hint("leave `--network host` and `--host-network-ok` out, and publish the port: `docker run -p 8080:80 …`"));
+    }
+    let mut published = own.published.iter();
+    let wanted = published.find(|(outside, _)| *outside == client.port);
+    let port = wanted.map_or(client.port, |(_, inside)| *inside);
+    let is_published = own.published.iter().any(|(_, inside)| *inside == port);
+    // The host reaches a bare process over a pair of devices.
+    own.bare = std::mem::take(&mut own.bare).with("network", "veth");
+    if let Some(it) = own.differences.iter_mut().find(|it| it.id == PUBLISH) {
+        it.advice = format!(
+            "let clients on this machine use the container's own address, or its name on a network that they share; {}",
+            "or switch the engine's `userland-proxy` off"
+        );
+        "the address changes with each start; without the proxy the kernel routes loopback addresses"
+            .clone_into(&mut it.price);
+    }
+    without_pipe(own);
+    let mut ids = own.differences.iter().map(|it| it.id.as_str());
+    let has_quota = ids.any(|id| QUOTAS.contains(&id));
+    let client = UserClient {
+        port,
+        ..fitted(client, pick, has_quota)
+    };
+    own.notes.push(format!(
+        "{}; the way to your container is {}, to a bare process a veth pair",
+        asked(&client),
+        if is_published {
+            "the published port"
+        } else {
+            "its own address"
+        }
+    ));
+    Ok(client)
+}
+
+/// The client with trials as long as what is compared needs.
+fn fitted(client: &UserClient, pick: Option<&Pick>, has_quota: bool) -> UserClient {
+    let mut client = client.clone();
+    // A percentile needs many requests.
+    if pick.is_some_and(|pick| pick.pattern.starts_with("^p")) {
+        client.trial_ns = client.trial_ns.max(PERCENTILE_NS);
+    }
+    if client.http.is_some() && has_quota {
+        client.trial_ns = client.trial_ns.max(OVER_PERIODS_NS);
+        client.by_mean = true;
+    }
+    client
+}
+
+/// The client of a server that is a plain command in an environment with these settings, and what is said of it. What it
+/// is compared with is the host's program in a network namespace: several servers have the same port.
+///
+/// # Errors
+/// They cannot.
+pub(crate) fn in_environment(
+    client: &UserClient,
+    pick: Option<&Pick>,
+    settings: &Params,
+) -> Result<(UserClient, String), Failed> {
+    if settings.text("network") == Some("host") {
+        return Err(on_machines_network().hint("leave `network=host` out"));
+    }
+    let client = fitted(client, pick, settings.value("cpus").is_some());
+    let note = format!(
+        "{}; what it is compared with is the host's program in a network namespace, behind a veth pair",
+        asked(&client)
+    );
+    Ok((client, note))
+}
+
+/// What a request costs the client itself, where Tare is the client.
+pub(crate) fn own_cost(cx: &Context<'_>, client: &UserClient) -> Option<String> {
+    client.http.as_ref().and_then(|_| run::own_cost(cx))
+}
+
+fn on_machines_network() -> Failed {
+    Failed::new(
+        Exit::Usage,
+        "several servers cannot have this machine's own network at once, where their ports are the same",
+    )
+}
+
+/// How a client asks, in words.
+fn asked(client: &UserClient) -> String {
+    let by = match &client.http {
+        Some(http) => {
+            let first = http.requests.first();
+            let first = first.map(|it| format!("{} {}", it.method, it.path));
+            let how = match client.in_turn() {
+                Some(_) => "a slice of milliseconds of each server in turn",
+                None => "whole trials",
+            };
+            format!(
+                "`{}`: {}, {how}",
+                output::printable(&first.unwrap_or_default()),
+                http.load(),
+            )
+        }
+        None => format!(
+            "`{}`, one run a trial",
+            output::printable(&command_line(&client.argv))
+        ),
+    };
+    format!("asked from this machine by {by}")
+}
+
+/// Has the arm without the engine's log print nowhere, as a bare server does: without a log the engine reads the output
+/// all the same, through a pipe that makes a server wait once it is full.
+fn without_pipe(own: &mut Own) {
+    let Some(log) = own.differences.iter_mut().find(|it| it.id == LOG) else {
+        return;
+    };
+    "what the server prints, through the engine's pipe into its log".clone_into(&mut log.what);
+    "print less for each request, or into a file; another `--log-driver` saves little: the engine reads every byte first"
+        .clone_into(&mut log.advice);
+    let nowhere = CommandChange {
+        stdout: Some(Stdout::Discarded),
+        ..CommandChange::default()
+    };
+    own.of_command.insert(LOG.to_owned(), nowhere);
+}
+
+/// Names the way through the published port by what was seen at work on it.
+pub(super) fn name_way(asks: &mut Asks, first: &First) {
+    let busy = first.env.counters.get(counter::ENGINE_PROXY).copied();
+    let wall = first.env.wall_ns.max(1) as f64;
+    named(&mut asks.differences, busy.unwrap_or(0.0) / wall);
+}
+
+/// The same by the part of the client's time in which the engine's proxies were busy.
+fn named(differences: &mut [Difference], busy: f64) {
+    let of_way = differences.iter_mut().find(|it| it.id == PUBLISH);
+    let Some(publish) = of_way else { return };
+    if busy > BUSY {
+        publish.likelihood = LIKELY;
+    }
+    let way = if busy > 0.0 {
+        "the published port, whose proxy process copies each byte"
+    } else {
+        "the published port"
+    };
+    publish.what = format!("{}: {way}", publish.what);
+    differences.sort_by(|a, b| b.likelihood.total_cmp(&a.likelihood));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::own::leave_out;
+    use crate::service::asked::Asked;
+    use crate::service::http::Request;
+
+    fn own() -> Own {
+        let difference = |id: &str, likelihood| Difference {
+            id: id.to_owned(),
+            likelihood,
+            ..Difference::default()
+        };
+        Own {
+            bare: Params::new().with("network", "none"),
+            published: vec![(8080, 80), (9090, 90)],
+            differences: vec![difference("cpus", 0.7), difference("publish", 0.2)],
+            ..Own::default()
+        }
+    }
+
+    fn at(port: u16) -> UserClient {
+        UserClient {
+            argv: vec!["ab".to_owned()],
+            port,
+            ..UserClient::default()
+        }
+    }
+
+    #[test]
+    fn published_port_is_the_one_inside() {
+        for (given, inside, way) in [
+            (8080, 80, "published port"),
+            (90, 90, "published port"),
+            (5432, 5432, "own address"),
+        ] {
+            let mut own = own();
+            assert_eq!(adapted(&mut own, &at(given), None).unwrap().port, inside);
+            assert!(own.notes[0].contains(way), "{:?}", own.notes);
+            assert_eq!(own.bare.text("network"), Some("veth"));
+        }
+    }
+
+    #[test]
+    fn server_without_the_log_prints_nowhere() {
+        let mut own = own();
+        adapted(&mut own, &at(80), None).unwrap();
+        assert!(own.of_command.is_empty());
+        own.differences[1].id = LOG.to_owned();
+        adapted(&mut own, &at(80), None).unwrap();
+        let mut change = CommandChange::default();
+        leave_out(&own.of_command, &["cpus".to_owned()], &mut change);
+        assert_eq!(change.stdout, None);
+        leave_out(&own.of_command, &[LOG.to_owned()], &mut change);
+        assert_eq!(change.stdout, Some(Stdout::Discarded));
+    }
+
+    #[test]
+    fn busy_proxy_is_named_and_suspected_first() {
+        let told = |busy: f64| {
+            let mut all = own().differences;
+            named(&mut all, busy);
+            let first = all[0].id.clone();
+            let way = all.into_iter().find(|it| it.id == PUBLISH);
+            (first, way.unwrap().what)
+        };
+        let (first, what) = told(0.5);
+        assert_eq!(first, PUBLISH);
+        assert!(what.contains("proxy process"), "{what}");
+        assert_eq!(told(0.0), ("cpus".into(), ": the published port".into()));
+    }
+
+    #[test]
+    fn server_in_an_environment_has_a_network_and_trials_that_fit() {
+        let mut client = at(80);
+        client.http = Some(Asked::of(Request::get("/")).unwrap());
+        let of = |settings: Params| in_environment(&client, None, &settings);
+        let (fitted, note) = of(Params::new().with("cpus", 0.5)).unwrap();
+        assert!(fitted.by_mean && fitted.trial_ns == OVER_PERIODS_NS);
+        assert!(
+            note.contains("`GET /`") && note.contains("whole trials"),
+            "{note}"
+        );
+        assert!(!of(Params::new()).unwrap().0.by_mean);
+        assert!(of(Params::new().with("network", "host")).is_err());
+    }
+
+    #[test]
+    fn servers_on_the_machines_network_are_refused() {
+        let mut own = own();
+        own.bare = Params::new().with("network", "host");
+        let failed = adapted(&mut own, &at(80), None).unwrap_err();
+        assert!(failed.message.contains("own network"), "{failed}");
+        assert!(failed.hint.unwrap().contains("-p 8080:80"));
+    }
+}

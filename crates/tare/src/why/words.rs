@@ -1,0 +1,90 @@
+//! What `tare why` says before and between its rounds, and the environment that it takes where none is named.
+
+use tare_model::ArmSpec;
+
+use crate::env::{self, Availability};
+use crate::failed::{Exit, Failed};
+use crate::output;
+use crate::report;
+use crate::why::observed::Observed;
+use crate::why::studies::Round;
+use crate::why::{Ask, First};
+
+/// What is said where the budget holds no six blocks.
+pub(crate) fn too_long(ask: &Ask, first: &First) -> Failed {
+    let (host, inside) = (first.host.wall_ns as f64, first.env.wall_ns as f64);
+    let needed_s = 6.0 * (host + inside) / 1e9 * 1.3 + 20.0;
+    Failed::new(
+        Exit::Failure,
+        format!(
+            "the command takes {} {} and took {} in `{}`, once: {:.2} times as much, without an interval; six blocks of both do not fit into the budget",
+            report::terminal::time(host),
+            if ask.own.is_some() {
+                "in what it is compared with"
+            } else {
+                "on the host"
+            },
+            report::terminal::time(inside),
+            ask.driver,
+            inside / host.max(1.0)
+        ),
+    )
+    .hint(format!(
+        "`--budget {}m` compares them, three times that tries suspects too; or give the command less to do",
+        (needed_s / 60.0).ceil()
+    ))
+}
+
+/// How long the command, or a request, took at the first look.
+pub(super) fn tell_first(ask: &Ask, first: &First) {
+    let time = |look: &Observed| {
+        let request_ns = super::user::request_ns(&look.report);
+        report::terminal::time(request_ns.unwrap_or(look.wall_ns as f64))
+    };
+    output::tell(&format!(
+        "`{}`: {} on the host, {} in `{}` at the first look",
+        output::printable(&report::command_line(&ask.command)),
+        time(&first.host),
+        time(&first.env),
+        ask.driver
+    ));
+    for remark in &first.remarks {
+        output::tell(&format!("note: {}", output::printable(remark)));
+    }
+}
+
+/// What is tried next.
+pub(crate) fn tell_round(round: &Round, left_ns: u64) {
+    let n_tried = round.n_tried();
+    let plural = if n_tried == 1 { "" } else { "s" };
+    let has_steps = |arm: &ArmSpec| !arm.required && arm.role.rung.is_some();
+    let ladder = if round.study.arms.iter().any(has_steps) {
+        " and climbing the ladder"
+    } else {
+        ""
+    };
+    output::tell(&format!(
+        "trying {n_tried} suspect{plural}{ladder}: {} arms, at most {} more",
+        round.study.arms.len(),
+        report::terminal::time(left_ns as f64),
+    ));
+}
+
+/// The first of the usual environments that is there.
+pub(crate) fn usual(cx: &crate::cx::Context<'_>) -> Result<String, Failed> {
+    let mut reasons = Vec::new();
+    for driver in env::usual() {
+        match driver.detect(cx) {
+            Availability::Ready(_) => return Ok(driver.id().to_owned()),
+            Availability::Absent { why, .. } => reasons.push(format!("{}: {why}", driver.id())),
+        }
+    }
+    Err(Failed::new(
+        Exit::Environment,
+        format!(
+            "there is no environment to ask about: {}",
+            reasons.join("; ")
+        ),
+    )
+    .hint("`tare doctor` says how to get one; `--env NAME` names another"))
+}
