@@ -39,7 +39,7 @@ pub use binomial::binomial_quantile;
 pub use bootstrap::{BootstrapMethod, block_bootstrap};
 pub use clustered::{Differences, clustered, clustered_at, clustered_p, clustered_tails};
 pub use concurrency::{efficiency, jain, makespan, stretch};
-pub use design::{BlockOrders, closed_rows, seeded_shuffle, williams_rows};
+pub use design::{BlockOrders, closed_rows, williams_rows};
 pub use hodges_lehmann::{hodges_lehmann_at, hodges_lehmann_paired};
 pub use independent::difference_of_independent;
 pub use interval::{Estimate, Interval, Undetermined};

@@ -8,8 +8,8 @@
 use proptest::prelude::*;
 use tare_stats::{
     BlockOrders, Stream, Verdict, benjamini_hochberg, closed_rows, hodges_lehmann_at,
-    hodges_lehmann_paired, holm, mean_paired, median, quantile, seeded_shuffle, signed_rank_p,
-    verdict, williams_rows,
+    hodges_lehmann_paired, holm, mean_paired, median, quantile, signed_rank_p, verdict,
+    williams_rows,
 };
 
 /// Multiples of 1/8, so that shifts and sums are exact and ties occur.
@@ -31,7 +31,7 @@ proptest! {
     fn order_does_not_matter(mut d in coarse(6, 60), seed: u64) {
         let before = hodges_lehmann_paired(&d, 0.95).unwrap();
         let p = signed_rank_p(&d);
-        seeded_shuffle(&mut d, seed);
+        Stream::new(seed, 0, 0).shuffle(&mut d);
         prop_assert_eq!(before, hodges_lehmann_paired(&d, 0.95).unwrap());
         prop_assert_eq!(p, signed_rank_p(&d));
     }
@@ -270,7 +270,7 @@ fn streams_and_orders_are_value_stable() {
         ]
     );
     let mut letters: Vec<char> = "abcdefgh".chars().collect();
-    seeded_shuffle(&mut letters, 42);
+    Stream::new(42, 0x0073_6875_6666_6c65, 8).shuffle(&mut letters);
     assert_eq!(letters.iter().collect::<String>(), "ehfdgabc");
 }
 
