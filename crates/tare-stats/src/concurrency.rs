@@ -1,17 +1,11 @@
 //! Many instances at once: fairness, makespan, stretch, efficiency.
 //!
 //! What: Jain's index (Σx)²/(NΣx²) (Jain, Chiu & Hawe 1984); the time from the first
-//! start to the last end, and what ordinary spread alone makes of it, μ + σ·Φ⁻¹((N −
-//! 0.375)/(N + 0.25)) (Blom 1958); t_i/t_solo; X(N)/(N·X(1)).
-//!
-//! Why together: a makespan is a maximum and grows with N without any interference;
-//! only its excess over the expected maximum says that one instance was held back.
+//! start to the last end; t_i/t_solo; X(N)/(N·X(1)).
 //!
 //! What it cannot see: why. Nor start skew, which must be recorded and be small.
 
-use crate::interval::{all_finite, mean};
-use crate::mean::variance;
-use crate::special::normal_quantile;
+use crate::interval::all_finite;
 
 /// Jain's fairness of rates: 1 when all are equal, 1/N when one has everything.
 ///
@@ -39,27 +33,6 @@ pub fn makespan(start: &[f64], end: &[f64]) -> Option<f64> {
     let first = start.iter().copied().fold(f64::INFINITY, f64::min);
     let last = end.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     Some(last - first)
-}
-
-/// The expected maximum of `n` independent normal durations, by Blom's approximation.
-/// The mean itself for one; `None` for none.
-pub fn expected_makespan(mean: f64, sd: f64, n: usize) -> Option<f64> {
-    let n = match n {
-        0 => return None,
-        n => n as f64,
-    };
-    let usable = mean.is_finite() && sd.is_finite() && sd >= 0.0;
-    usable.then(|| mean + sd * normal_quantile((n - 0.375) / (n + 0.25)))
-}
-
-/// The longest of `durations` less the maximum expected from their own mean and spread.
-/// Around zero for ordinary spread, positive for a straggler. `None` below two.
-pub fn makespan_excess(durations: &[f64]) -> Option<f64> {
-    if durations.len() < 2 || !all_finite(durations) {
-        return None;
-    }
-    let longest = durations.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    Some(longest - expected_makespan(mean(durations), variance(durations).sqrt(), durations.len())?)
 }
 
 /// How many times longer than alone. `None` unless both are finite and `solo` positive.

@@ -15,7 +15,6 @@ use crate::random::Stream;
 const RELABEL: u64 = 0x0072_656c_6162_656c;
 const ROWS: u64 = 0x726f_7773;
 const CLOSED: u64 = 0x0063_6c6f_7365_6400;
-const SHUFFLE: u64 = 0x0073_6875_6666_6c65;
 
 /// The rows of a Williams square for `n` arms: n rows if n is even, 2n if odd.
 ///
@@ -118,9 +117,4 @@ pub fn closed_rows(n_arms: usize, seed: u64) -> Vec<Vec<usize>> {
         Stream::new(seed, CLOSED, attempt).shuffle(&mut rows);
     }
     rows
-}
-
-/// Brings `items` into an order that depends only on the seed and their number.
-pub fn seeded_shuffle<T>(items: &mut [T], seed: u64) {
-    Stream::new(seed, SHUFFLE, items.len() as u64).shuffle(items);
 }

@@ -1,9 +1,8 @@
-//! The Hodges–Lehmann estimate: the median of all pairwise means, or differences.
+//! The Hodges–Lehmann estimate: the median of all pairwise means.
 //!
 //! What: for paired d, the median of the Walsh averages (d_i + d_j)/2, i ≤ j, with
 //! the interval between the k-th smallest and the k-th largest of them, k from the
-//! signed-rank distribution. For two samples, the median of all b_j − a_i and k from
-//! Mann–Whitney. Source: Hodges & Lehmann 1963; interval after Tukey and Walsh, see
+//! signed-rank distribution. Source: Hodges & Lehmann 1963; interval after Tukey and Walsh, see
 //! Hollander, Wolfe & Chicken, ch. 3 and 4.
 //!
 //! Why this is the default: no random numbers, no normality, one wild trial moves
@@ -14,8 +13,7 @@
 //! (what a bill pays) differs from this typical cost; see [`crate::mean`].
 
 use crate::interval::{Estimate, Interval, Undetermined, check, sorted};
-use crate::mann_whitney::MannWhitney;
-use crate::selection::{Ranks, differences_around, means_around, middle};
+use crate::selection::{Ranks, means_around, middle};
 use crate::signed_rank::{SignedRank, fewest_blocks};
 
 /// Up to here all Walsh averages are listed and sorted; it is faster and the same.
@@ -97,40 +95,6 @@ fn at_level(
     })
 }
 
-/// Shift of `b` relative to `a` with the exact Mann–Whitney interval.
-///
-/// On logarithms it is a log-ratio. Assumes independent samples whose distributions
-/// differ by a shift only. [`Undetermined::TooFew`] when the sizes cannot reach the
-/// level (4 + 4 at 95 % can, 3 + 3 cannot) or one sample is empty. Ties make the
-/// interval conservative. O((n + m) log(n + m)) after the distribution.
-pub fn hodges_lehmann_unpaired(a: &[f64], b: &[f64], level: f64) -> Result<Estimate, Undetermined> {
-    check(&[a, b], level)?;
-    let null = MannWhitney::new(a.len(), b.len());
-    let alpha = 1.0 - level;
-    let Some((k, coverage)) = null.interval_rank(alpha) else {
-        let (small, large) = (a.len().min(b.len()), a.len().max(b.len()));
-        let reaches = |n: &usize| {
-            MannWhitney::new(*n, large.max(*n))
-                .interval_rank(alpha)
-                .is_some()
-        };
-        // Two samples of 600 reach every level that differs from one in double precision.
-        let needed = (small + 1..600).find(reaches).unwrap_or(600);
-        return Err(Undetermined::TooFew { n: small, needed });
-    };
-    let (a, b) = (sorted(a), sorted(b));
-    let (count, ends) = (
-        null.largest(),
-        (b[0] - a[a.len() - 1], b[b.len() - 1] - a[0]),
-    );
-    let mut ranks = Ranks::new(count, ends, |value| differences_around(&a, &b, value));
-    Ok(Estimate {
-        interval: interval_from(count, k, level, &mut |rank| ranks.nth(rank)),
-        n: a.len() + b.len(),
-        coverage,
-    })
-}
-
 fn interval_from(
     count: usize,
     k: usize,
@@ -150,7 +114,7 @@ mod tests {
     use super::hodges_lehmann_paired;
     use crate::interval::sorted;
     use crate::random::Stream;
-    use crate::signed_rank::signed_rank_k;
+    use crate::signed_rank::SignedRank;
 
     #[test]
     #[allow(clippy::float_cmp, reason = "both find the same of the same numbers")]
@@ -166,7 +130,9 @@ mod tests {
                 walsh.extend((i..n).map(|j| f64::midpoint(d[i], d[j])));
             }
             let walsh = sorted(&walsh);
-            let (k, _) = signed_rank_k(n, 0.05).expect("six are enough");
+            let (k, _) = SignedRank::new(n)
+                .interval_rank(0.05)
+                .expect("six are enough");
             let ours = hodges_lehmann_paired(&d, 0.95)
                 .expect("six are enough")
                 .interval;

@@ -16,7 +16,6 @@
 use crate::interval::{all_finite, sorted};
 use crate::lattice::{UNIFORM_CUMULANTS, lattice_cdf};
 use crate::selection::{differences_at_most, differences_below};
-use crate::signed_rank::interval_rank;
 
 /// Above this many pairs the series is used, if both samples allow.
 const EXACT_PAIRS: usize = 2_500;
@@ -60,15 +59,6 @@ impl MannWhitney {
             return lattice_cdf(u as f64, mean, cumulants(self.n, self.m));
         }
         self.cumulative[u]
-    }
-
-    /// Rank k and coverage of the shift interval, as
-    /// [`crate::signed_rank::SignedRank::interval_rank`].
-    pub fn interval_rank(&self, alpha: f64) -> Option<(usize, f64)> {
-        if self.largest() == 0 {
-            return None;
-        }
-        interval_rank(self.largest(), alpha, |u| self.cdf(u))
     }
 }
 

@@ -1,9 +1,6 @@
-//! Many cells, one report: adjusted p-values and interval levels.
+//! Many cells, one report: adjusted p-values.
 //!
-//! What: Benjamini–Hochberg 1995 step-up values q_(i) = min_{j ≥ i} p_(j)·N/j, the
-//! variant of Benjamini & Yekutieli 2001 that holds under any dependence (N times
-//! Σ 1/i), and the level 1 − R·q/N for intervals of the R cells singled out of N
-//! (false coverage rate; Benjamini & Yekutieli 2005).
+//! What: Benjamini–Hochberg 1995 step-up values q_(i) = min_{j ≥ i} p_(j)·N/j, and Holm's.
 //!
 //! Why: with a hundred cells of identical environments five "costs" are expected.
 //! Cells that share blocks depend positively, which Benjamini–Hochberg allows.
@@ -15,12 +12,20 @@
 /// Empty for none, the value itself for one; ties share a value. `None` if any p is
 /// `NaN` or outside [0, 1].
 pub fn benjamini_hochberg(p: &[f64]) -> Option<Vec<f64>> {
-    step_up(p, 1.0)
-}
-
-/// As [`benjamini_hochberg`], valid under any dependence, and weaker by Σ_{i ≤ N} 1/i.
-pub fn benjamini_yekutieli(p: &[f64]) -> Option<Vec<f64>> {
-    step_up(p, (1..=p.len()).map(|i| 1.0 / i as f64).sum())
+    if p.iter().any(|value| !(0.0..=1.0).contains(value)) {
+        return None;
+    }
+    let n = p.len() as f64;
+    let mut order: Vec<usize> = (0..p.len()).collect();
+    order.sort_by(|&i, &j| p[i].total_cmp(&p[j]));
+    let mut adjusted = vec![0.0; p.len()];
+    let mut least = 1.0_f64;
+    for (position, &i) in order.iter().enumerate().rev() {
+        least = least.min(p[i] * n / (position + 1) as f64);
+        // p·N/N may round to less than p.
+        adjusted[i] = least.max(p[i]);
+    }
+    Some(adjusted)
 }
 
 /// Holm's step-down p-values in the order given (Holm 1979): those that are ≤ α hold at the family-wise error α, under
@@ -36,23 +41,6 @@ pub fn holm(p: &[f64]) -> Option<Vec<f64>> {
     for (position, &i) in order.iter().enumerate() {
         most = most.max(p[i] * (p.len() - position) as f64);
         adjusted[i] = most.min(1.0);
-    }
-    Some(adjusted)
-}
-
-fn step_up(p: &[f64], penalty: f64) -> Option<Vec<f64>> {
-    if p.iter().any(|value| !(0.0..=1.0).contains(value)) {
-        return None;
-    }
-    let n = p.len() as f64;
-    let mut order: Vec<usize> = (0..p.len()).collect();
-    order.sort_by(|&i, &j| p[i].total_cmp(&p[j]));
-    let mut adjusted = vec![0.0; p.len()];
-    let mut least = 1.0_f64;
-    for (position, &i) in order.iter().enumerate().rev() {
-        least = least.min(p[i] * n * penalty / (position + 1) as f64);
-        // p·N/N may round to less than p.
-        adjusted[i] = least.max(p[i]);
     }
     Some(adjusted)
 }

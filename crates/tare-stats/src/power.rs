@@ -29,18 +29,6 @@ pub fn detectable_effect(ci95: &Interval, n: usize) -> Option<f64> {
     Some((half * (t + t_quantile(0.8, df)) / t).exp_m1())
 }
 
-/// The effect, on the scale of `sd`, that `n` blocks would find with 80 % chance by
-/// a t-test: (t_.975 + t_.80)·sd/√n. Divide by √0.955 for signed ranks.
-///
-/// `None` for n < 2 or an `sd` that is negative or not finite.
-pub fn planned_effect(sd: f64, n: usize) -> Option<f64> {
-    if n < 2 || !sd.is_finite() || sd < 0.0 {
-        return None;
-    }
-    let df = (n - 1) as f64;
-    Some((t_quantile(0.975, df) + t_quantile(0.8, df)) * sd / (n as f64).sqrt())
-}
-
 /// Blocks for a half-width of `target` when `n` gave `half_width`: ⌈n·(w/h)²⌉, and
 /// at least n if the target is not met. `None` unless both widths are finite, the
 /// target positive and n ≥ 1.

@@ -88,45 +88,25 @@ pub(crate) fn means_below(x: &[f64], value: f64) -> usize {
     count
 }
 
-/// Compares all differences `b_j - a_i` of two sorted samples with `value`.
-pub(crate) fn differences_around(a: &[f64], b: &[f64], value: f64) -> Sweep {
-    let mut end = 0;
-    let mut sweep = Sweep {
-        count: 0,
-        below: f64::NEG_INFINITY,
-        above: f64::INFINITY,
-    };
-    for &left in a {
-        while end < b.len() && b[end] - left <= value {
-            end += 1;
-        }
-        sweep.count += end;
-        if end > 0 {
-            sweep.below = sweep.below.max(b[end - 1] - left);
-        }
-        if end < b.len() {
-            sweep.above = sweep.above.min(b[end] - left);
-        }
-    }
-    sweep
-}
-
 /// How many differences `b_j - a_i` of two sorted samples are at most `value`.
 pub(crate) fn differences_at_most(a: &[f64], b: &[f64], value: f64) -> usize {
-    differences_around(a, b, value).count
+    differences_where(a, b, |difference| difference <= value)
 }
 
 /// How many differences `b_j - a_i` of two sorted samples are below `value`.
 pub(crate) fn differences_below(a: &[f64], b: &[f64], value: f64) -> usize {
+    differences_where(a, b, |difference| difference < value)
+}
+
+fn differences_where(a: &[f64], b: &[f64], is_small: impl Fn(f64) -> bool) -> usize {
     let mut end = 0;
-    let mut count = 0;
-    for &left in a {
-        while end < b.len() && b[end] - left < value {
+    let counts = a.iter().map(|left| {
+        while end < b.len() && is_small(b[end] - left) {
             end += 1;
         }
-        count += end;
-    }
-    count
+        end
+    });
+    counts.sum()
 }
 
 /// Sweeps after which the bracket is halved and nothing else: what converges at all by interpolation has done so.

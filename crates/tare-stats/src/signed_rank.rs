@@ -116,14 +116,6 @@ pub(crate) fn interval_rank(
     (low > 0).then(|| (low, 1.0 - 2.0 * cdf(low - 1)))
 }
 
-/// Rank k and attained coverage of the paired interval for `n` blocks at `1 - alpha`.
-///
-/// `None` when no interval exists at that level: n < 6 at 95 %, because n values
-/// reach at best 1 − 2^(1−n). See [`SignedRank::interval_rank`].
-pub fn signed_rank_k(n: usize, alpha: f64) -> Option<(usize, f64)> {
-    SignedRank::new(n).interval_rank(alpha)
-}
-
 /// The least number of values for which an interval at `1 - alpha` exists.
 pub fn fewest_blocks(alpha: f64) -> usize {
     let mut n = 1;
@@ -151,22 +143,6 @@ pub fn signed_rank_p(d: &[f64]) -> Option<f64> {
     let at_most = means_at_most(&d, 0.0);
     let at_least = null.largest() - means_below(&d, 0.0);
     Some((2.0 * null.cdf(at_most.min(at_least))).min(1.0))
-}
-
-/// p-value of "the centre of d lies outside (−margin, margin)": the larger of two
-/// one-sided signed-rank p-values (TOST; Schuirmann 1987). Small means equivalent.
-///
-/// `margin` is on the scale of d, so ln(1 + m) for a relative margin m. `None` as for
-/// [`signed_rank_p`], or unless the margin is finite and positive.
-pub fn equivalence_p(d: &[f64], margin: f64) -> Option<f64> {
-    if d.is_empty() || !all_finite(d) || !margin.is_finite() || margin <= 0.0 {
-        return None;
-    }
-    let d = sorted(d);
-    let null = SignedRank::new(d.len());
-    let below = means_at_most(&d, -margin);
-    let above = null.largest() - means_below(&d, margin);
-    Some(null.cdf(below.max(above)))
 }
 
 /// P(T⁺ ≤ w) for w = 0…N/2, coin by coin.

@@ -76,27 +76,6 @@ pub fn beta_regularized(a: f64, b: f64, x: f64) -> f64 {
     beta::checked_beta_reg(a, b, x).unwrap_or(f64::NAN)
 }
 
-/// The `x` with I_x(a, b) = p, by bisection until no number lies between.
-///
-/// Slower than a series, but as exact as [`beta_regularized`] itself.
-pub fn beta_quantile(a: f64, b: f64, p: f64) -> f64 {
-    if !(a > 0.0 && b > 0.0 && (0.0..=1.0).contains(&p)) {
-        return f64::NAN;
-    }
-    let (mut low, mut high) = (0.0, 1.0);
-    loop {
-        let middle = f64::midpoint(low, high);
-        if middle <= low || middle >= high {
-            return middle;
-        }
-        if beta_regularized(a, b, middle) < p {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-}
-
 /// P(X ≤ k) for X binomial with `n` draws of probability `p`.
 pub fn binomial_cdf(k: u64, n: u64, p: f64) -> f64 {
     if !(0.0..=1.0).contains(&p) {

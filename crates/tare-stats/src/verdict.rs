@@ -12,8 +12,7 @@
 //! What it cannot see: whether the intervals are believable. Drift, order effects and
 //! fragile blocks are for the diagnostics to say.
 
-use crate::hodges_lehmann::hodges_lehmann_at;
-use crate::interval::{Interval, Undetermined};
+use crate::interval::Interval;
 
 pub use tare_model::Verdict;
 
@@ -51,11 +50,4 @@ pub fn verdict(ci95: &Interval, ci90: &Interval, margin: f64) -> Verdict {
     } else {
         Verdict::Inconclusive
     }
-}
-
-/// The verdict of paired log-ratios by the default pipeline: [`hodges_lehmann_at`]
-/// at 95 % and 90 %, then [`verdict`]. Undetermined below six blocks.
-pub fn verdict_of(d: &[f64], margin: f64) -> Result<Verdict, Undetermined> {
-    let [at95, at90] = hodges_lehmann_at(d, [0.95, 0.90])?;
-    Ok(verdict(&at95.interval, &at90.interval, margin))
 }

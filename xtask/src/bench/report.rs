@@ -55,22 +55,13 @@ fn long(tare: &Path, folder: &Path) -> Result<Vec<Row>> {
     ]
     .concat();
     let home = stored(tare, &folder.join("long"), &few, TRIALS)?;
-    let row = |promise, (seconds, peak_mib): (f64, f64)| Row {
-        promise,
+    let (seconds, peak_mib) = report(tare, &home, &["show"])?;
+    Ok(vec![Row {
+        promise: "report over 10⁶ trials",
         bound: "≤ 5 s, ≤ 512 MiB",
         figure: format!("{seconds:.1} s, {peak_mib:.0} MiB"),
         is_kept: Some(seconds <= BOUND.0 && peak_mib <= BOUND.1),
-    };
-    Ok(vec![
-        row(
-            "report over 10⁶ trials, the first time",
-            report(tare, &home, &["show"])?,
-        ),
-        row(
-            "the same again, from what was kept of the first",
-            report(tare, &home, &["show"])?,
-        ),
-    ])
+    }])
 }
 
 fn page(tare: &Path, folder: &Path) -> Result<Vec<Row>> {
@@ -82,22 +73,13 @@ fn page(tare: &Path, folder: &Path) -> Result<Vec<Row>> {
     let file = home.join("page.html");
     let file_name = file.to_string_lossy();
     let made = ["report", "--format", "html", "-o", &file_name];
-    let of_made = |promise, (seconds, peak_mib): (f64, f64)| Row {
-        promise,
+    let (seconds, peak_mib) = report(tare, &home, &made)?;
+    let mut rows = vec![Row {
+        promise: "page of 200 cells from 10⁵ trials",
         bound: "≤ 3 s",
         figure: format!("{seconds:.1} s, {peak_mib:.0} MiB"),
         is_kept: Some(seconds <= PAGE_BOUND.0),
-    };
-    let mut rows = vec![
-        of_made(
-            "page of 200 cells from 10⁵ trials, the first time",
-            report(tare, &home, &made)?,
-        ),
-        of_made(
-            "the same again, from what was kept of the first",
-            report(tare, &home, &made)?,
-        ),
-    ];
+    }];
     let megabytes = std::fs::metadata(&file)?.len() as f64 / 1e6;
     rows.push(Row {
         promise: "that page: size",
@@ -118,8 +100,7 @@ fn page(tare: &Path, folder: &Path) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// A home whose store has a short run over again, until it has so many trials. A home, because what is read of a long run
-/// is kept beside a store in Tare's own folder only.
+/// A home whose store has a short run over again, until it has so many trials.
 fn stored(tare: &Path, home: &Path, run: &[&str], trials: u32) -> Result<PathBuf> {
     std::fs::create_dir_all(home)?;
     let (short, long) = (home.join("short.sqlite"), home.join("store.sqlite"));

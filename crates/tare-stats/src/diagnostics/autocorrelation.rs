@@ -46,11 +46,6 @@ pub fn autocorrelation(x: &[f64], max_lag: usize) -> Option<Vec<f64>> {
     Some((0..=max_lag).map(|lag| centred.r(lag)).collect())
 }
 
-/// r₁, under the conditions of [`autocorrelation`].
-pub fn lag_one(x: &[f64]) -> Option<f64> {
-    autocorrelation(x, 1).map(|r| r[1])
-}
-
 /// The Ljung–Box statistic.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LjungBox {

@@ -15,8 +15,7 @@ pub mod scatter;
 pub mod trend;
 
 pub use autocorrelation::{
-    LjungBox, autocorrelation, default_lags, effective_size, integrated_time, lag_one, ljung_box,
-    widening,
+    LjungBox, autocorrelation, default_lags, effective_size, integrated_time, ljung_box, widening,
 };
 pub use launches::{Launches, launches};
 pub use modality::{Gap, dip, dip_p, largest_gap};
