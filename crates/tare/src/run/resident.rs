@@ -26,7 +26,7 @@ const SERVER: u64 = 1 << 33;
 /// How long the host waits for news of the server before it looks again whether it answers.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// How long the news that a server has ended may take.
-const NEWS_LIMIT: Duration = Duration::from_millis(500);
+const NEWS_LIMIT: Duration = Duration::from_secs(2);
 /// How long an agent may take to end the server.
 const END_LIMIT: Duration = Duration::from_secs(5);
 /// How much of what a server said is repeated, bytes.

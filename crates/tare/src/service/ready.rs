@@ -85,9 +85,49 @@ impl Ready {
     }
 }
 
+/// The first answer of a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct First {
+    /// HTTP status.
+    pub status: u16,
+    /// Length of the body.
+    pub bytes: u64,
+    /// Of the body, where the same request is answered alike twice.
+    pub digest: Option<u64>,
+    /// Whether the second answer to the same request had another length.
+    pub varies: bool,
+}
+
+impl First {
+    /// Whether lengths are those of the same page: dates and names differ a little, and some pages differ each time.
+    pub fn is_as_long_as(self, other: Self) -> bool {
+        let is_near = self.bytes.abs_diff(other.bytes) <= self.bytes.max(other.bytes) / 10;
+        is_near || self.varies || other.varies
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pages_are_as_long_where_they_are_near_or_vary() {
+        let of = |bytes, varies| First {
+            bytes,
+            varies,
+            ..First::default()
+        };
+        for (one, other, is) in [
+            (of(100, false), of(109, false), true),
+            (of(100, false), of(120, false), false),
+            (of(120, false), of(100, false), false),
+            (of(100, true), of(900, false), true),
+            (of(0, false), of(0, false), true),
+            (of(0, false), of(1, false), false),
+        ] {
+            assert_eq!(one.is_as_long_as(other), is, "{one:?} {other:?}");
+        }
+    }
 
     #[test]
     fn server_is_ready_by_its_status_only() {

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::asked::Asked;
 use super::client::{Client, How, Slice, Trouble};
+use super::ready::First;
 use crate::cx::listeners::Bound;
 use crate::cx::{Context, processor};
 
@@ -51,17 +52,6 @@ pub struct Block {
     pub cpu: Option<u32>,
     /// Control groups of servers that do not bind themselves.
     pub groups: Vec<PathBuf>,
-}
-
-/// The first answer of a server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct First {
-    /// HTTP status.
-    pub status: u16,
-    /// Length of the body.
-    pub bytes: u64,
-    /// Of the body, where the same request is answered alike twice.
-    pub digest: Option<u64>,
 }
 
 /// What one server answered in a block.
@@ -257,6 +247,7 @@ fn ready(
                     status: answer.status,
                     bytes: answer.bytes,
                     digest: answer.digest,
+                    varies: false,
                 };
                 let Some(before) = last.replace(first) else {
                     measured.ready_ns = now_ns.saturating_sub(begun_ns);
@@ -271,6 +262,7 @@ fn ready(
                 };
                 measured.first = First {
                     digest: first.digest.filter(|_| before == first),
+                    varies: !before.is_as_long_as(first),
                     ..first
                 };
                 return Ok(Ok(measured));
@@ -302,9 +294,7 @@ fn compare_answers(all: &mut Outcomes, baseline: usize) {
             continue;
         };
         let here = measured.first;
-        // Pages with dates and names differ a little in length.
-        let is_alike = here.bytes.abs_diff(there.bytes) <= there.bytes / 10;
-        if here.status == there.status && is_alike {
+        if here.status == there.status && here.is_as_long_as(there) {
             let digests = here.digest.zip(there.digest);
             measured.has_other_contents = digests.is_some_and(|(here, there)| here != there);
         } else {

@@ -199,8 +199,9 @@ mod linux {
             }
         }
         let first = measured.first;
+        let varies = if first.varies { " varies" } else { "" };
         text + &format!(
-            "throughput {rate:.3}\nanswer {} {}\n",
+            "throughput {rate:.3}\nanswer {} {}{varies}\n",
             first.status, first.bytes
         )
     }

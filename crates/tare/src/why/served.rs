@@ -9,6 +9,7 @@ use super::{Ask, Trouble};
 use crate::cx::Context;
 use crate::env::Instance;
 use crate::run::resident::{NoAnswer, ResidentServer};
+use crate::service::ready::First;
 use crate::service::user::UserClient;
 
 /// A server in an instance, once it was started.
@@ -76,24 +77,29 @@ pub(super) fn alike(ask: &Ask, host: &CommandReport, env: &CommandReport) -> Res
     let Some((Some(there), Some(here))) = answers else {
         return Ok(());
     };
-    if here.0 == there.0 && here.1.abs_diff(there.1) <= there.1 / 10 {
+    if here.status == there.status && here.is_as_long_as(there) {
         return Ok(());
     }
     Err(Trouble::WrongAnswer {
         place: ask.driver.clone(),
         why: format!(
             "status {} with {} bytes; what it is compared with answers {} with {} bytes",
-            here.0, here.1, there.0, there.1
+            here.status, here.bytes, there.status, there.bytes
         ),
     })
 }
 
-/// Status and length of the first answer, where Tare asked itself.
-fn answer(report: &CommandReport) -> Option<(u16, u64)> {
+/// The first answer, where Tare asked itself.
+fn answer(report: &CommandReport) -> Option<First> {
     let text = String::from_utf8_lossy(&report.stdout.0);
     let line = text.lines().find_map(|line| line.strip_prefix("answer "))?;
-    let (status, bytes) = line.split_once(' ')?;
-    Some((status.parse().ok()?, bytes.parse().ok()?))
+    let mut words = line.split(' ');
+    Some(First {
+        status: words.next()?.parse().ok()?,
+        bytes: words.next()?.parse().ok()?,
+        varies: words.next().is_some(),
+        digest: None,
+    })
 }
 
 /// Why a server was not asked, for the user.

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::*;
 use crate::cx::{Cancel, Clock as _, SystemClock};
@@ -61,6 +61,21 @@ fn slices_of_all_servers_are_pairs() {
             .collect::<Vec<_>>(),
         [false, false, true]
     );
+}
+
+#[test]
+fn page_that_differs_each_time_is_measured() {
+    let count = AtomicUsize::new(0);
+    let varying = serve(move |stream, _| {
+        let body = "x".repeat(10 + 40 * (count.fetch_add(1, Ordering::Relaxed) % 2));
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(answer.as_bytes()).is_ok()
+    });
+    let outcomes = measured(&[answering("hello"), varying, answering("hello")], 1);
+    assert!(outcomes[1].as_ref().is_ok_and(|one| one.first.varies));
 }
 
 #[test]
