@@ -1,7 +1,7 @@
 //! How a cause is written down: texts that never change, and a function that looks at a case.
 //!
 //! Advice and price are texts of the cause, so that they can be checked without a case; a case may replace
-//! them where the safest remedy depends on it.
+//! the advice where the safest remedy depends on it.
 
 use std::fmt::Display;
 
@@ -37,7 +37,6 @@ pub struct Found {
     evidence: Vec<String>,
     counterfactual: Counterfactual,
     advice: Option<String>,
-    price: Option<String>,
 }
 
 impl Found {
@@ -52,7 +51,6 @@ impl Found {
                 "nothing that could be switched off is known".to_owned(),
             ),
             advice: None,
-            price: None,
         }
     }
 
@@ -97,13 +95,6 @@ impl Found {
         self.advice = Some(advice.into());
         self
     }
-
-    /// Another price than the cause's own.
-    #[must_use]
-    pub fn at_price(mut self, price: impl Into<String>) -> Self {
-        self.price = Some(price.into());
-        self
-    }
 }
 
 impl Case<'_> {
@@ -130,7 +121,7 @@ impl Entry {
             likelihood: found.likelihood,
             counterfactual: found.counterfactual,
             advice: found.advice.unwrap_or_else(|| self.advice.to_owned()),
-            price: found.price.unwrap_or_else(|| self.price.to_owned()),
+            price: self.price.to_owned(),
         })
     }
 }
