@@ -37,6 +37,9 @@ pub struct Publication {
     /// Its numbers.
     #[serde(default, rename = "number", skip_serializing_if = "Vec::is_empty")]
     pub numbers: Vec<PublishedNumber>,
+    /// What was recorded elsewhere, on machines that are not reached from here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recorded: Vec<Recorded>,
     /// Its claims.
     #[serde(default, rename = "claim", skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<Claim>,
@@ -74,6 +77,12 @@ pub struct Quantity {
     /// A further number by which it is multiplied: the time of one call, by as many as the publication counts as one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factor: Option<f64>,
+    /// The parameters by which the publication's is larger or longer, as they are there.
+    #[serde(default, skip_serializing_if = "Params::is_empty")]
+    pub there: Params,
+    /// The parameter among them in proportion to which the metric grows: the value here is multiplied to that of there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linear: Option<String>,
     /// Whether the publication has `factor` divided by the metric: operations by the time that they take are a rate.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inverse: bool,
@@ -96,6 +105,26 @@ impl Quantity {
     /// Whether it is what all instances at once take together.
     pub fn is_of_all(&self) -> bool {
         self.times.iter().any(|name| name == INSTANCES)
+    }
+
+    /// In what a workload with these complete parameters differs from the publication's in scale; `None` where in nothing.
+    pub fn scale(&self, params: &Params) -> Option<String> {
+        let other = |(name, there): (&String, &Value)| {
+            let here = params.value(name)?;
+            (here != there).then(|| format!("{name} = {here} here, {there} there"))
+        };
+        let mut texts: Vec<String> = self.there.0.iter().filter_map(other).collect();
+        if let Some(times) = self.linear_factor(params) {
+            texts.push(format!("the value is multiplied by {times}"));
+        }
+        (!texts.is_empty()).then(|| texts.join("; "))
+    }
+
+    /// The publication's amount over that of here, where the metric grows in proportion to a parameter and they differ.
+    pub fn linear_factor(&self, params: &Params) -> Option<f64> {
+        let of = |params: &Params| params.int(self.linear.as_deref()?);
+        let (there, here) = of(&self.there).zip(of(params))?;
+        (there != here).then(|| there as f64 / here as f64)
     }
 }
 
@@ -141,6 +170,31 @@ pub struct PublishedNumber {
     /// Why nothing here is set beside it, where that is so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without: Option<NoCounterpart>,
+}
+
+/// What a tool printed elsewhere. It stands in tables and figures, is paired with nothing and decides no claim.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recorded {
+    /// The arm in whose column it stands.
+    pub arm: String,
+    /// That column's heading where the tables have none for the arm; its name if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The workload whose tool it was.
+    pub workload: String,
+    /// The parameters with which it was called.
+    #[serde(default, skip_serializing_if = "Params::is_empty")]
+    pub params: Params,
+    /// The path, where the workload is measured over several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// What the tool printed, by a path from the study's file on; read when the study is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The values by their metric, in the metric's unit: of the file, or as they are given.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, Vec<f64>>,
 }
 
 /// What a number that is wrong in its publication should have been.

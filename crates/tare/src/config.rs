@@ -39,3 +39,24 @@ pub fn parse(name: &str, text: &str, adjustments: &Adjustments) -> Result<Study,
 pub fn built_in(id: &str, adjustments: &Adjustments) -> Option<Result<Study, StudyError>> {
     tare_core::config::built_in(id, adjustments, &All)
 }
+
+/// Puts in the values of what was recorded elsewhere: `read` gives the text of a file, by its path from the study's
+/// on.
+///
+/// # Errors
+/// Which file, and what is wrong with it.
+pub fn read_recorded(
+    study: &mut Study,
+    read: impl Fn(&str) -> Result<String, String>,
+) -> Result<(), String> {
+    let publication = study.publication.as_mut();
+    for it in publication.into_iter().flat_map(|it| &mut it.recorded) {
+        if let Some(file) = &it.file {
+            let values = read(file)
+                .and_then(|log| tare_core::workload::recorded::values(it, log.as_bytes()))
+                .map_err(|problem| format!("{file}, recorded of `{}`: {problem}", it.arm))?;
+            it.values = values;
+        }
+    }
+    Ok(())
+}

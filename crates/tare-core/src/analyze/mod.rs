@@ -62,6 +62,7 @@ pub(crate) use cell::counted;
 pub(crate) use diagnostics::{EFFECT_MOVES, NOT_AFTER_CORRECTION};
 pub use input::{ArmData, RunData, RunHead, TrialData, TrialRef};
 pub use precision::{PrecisionRule, SoFar};
+pub use publication::other_scale;
 pub use series::{Point, Series};
 
 use collect::Collector;

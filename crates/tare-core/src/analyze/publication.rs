@@ -5,7 +5,6 @@
 //! number is lost. What is computed from published numbers stands in `own_numbers`.
 //! What it cannot see: whether the two are comparable; the report says on what each was measured.
 
-use tare_model::LayoutKind;
 use tare_model::course::{DossierCourse, PublishedCourse};
 use tare_model::dossier::{
     Dossier, DossierLayout, DossierLayoutRow, DossierLayoutValue, DossierMistake, DossierNote,
@@ -14,9 +13,10 @@ use tare_model::dossier::{
 use tare_model::publication::{
     FigureKind, LayoutColumn, NoCounterpart, Publication, PublishedNumber, Quantity,
 };
+use tare_model::{LayoutKind, Study};
 
 use super::quantity::Lookup;
-use crate::workload::WORKLOADS;
+use crate::workload::{WORKLOADS, completed};
 
 /// The publication beside this run's values.
 pub(super) fn filled_in(publication: &Publication, dossier: &Dossier) -> DossierPublication {
@@ -24,17 +24,16 @@ pub(super) fn filled_in(publication: &Publication, dossier: &Dossier) -> Dossier
         publication,
         dossier,
     };
-    let layout =
-        |title: &str, kind: LayoutKind, rows: &[String], columns: &[LayoutColumn]| DossierLayout {
+    let layout = |title: &str, kind: LayoutKind, rows: &[String], columns: &[LayoutColumn]| {
+        let columns = with_recorded(&look, rows, columns);
+        DossierLayout {
             title: title.to_owned(),
             kind,
             full_range: false,
-            columns: columns
-                .iter()
-                .map(|column| heading(&look, column))
-                .collect(),
-            rows: rows.iter().map(|name| row(&look, name, columns)).collect(),
-        };
+            columns: columns.iter().map(|it| heading(&look, it)).collect(),
+            rows: rows.iter().map(|name| row(&look, name, &columns)).collect(),
+        }
+    };
     DossierPublication {
         title: publication.title.clone(),
         authors: publication.authors.clone(),
@@ -73,13 +72,59 @@ pub(super) fn filled_in(publication: &Publication, dossier: &Dossier) -> Dossier
     }
 }
 
+/// What of a study is at another scale than its publication, to be said before the run; `None` where nothing is.
+pub fn other_scale(study: &Study) -> Option<String> {
+    let publication = study.publication.as_ref()?;
+    let mut texts: Vec<String> = Vec::new();
+    for quantity in &publication.quantities {
+        let workload = study.workloads.iter().find(|spec| {
+            let found = crate::workload::find(spec.id.as_str());
+            let metrics = found.map_or(&[][..], |found| found.metrics());
+            metrics.iter().any(|it| it.id == quantity.metric)
+                && spec.params.covers(&quantity.params)
+        });
+        let scale = workload
+            .and_then(|spec| quantity.scale(&completed(spec.id.as_str(), &spec.params, spec.path)));
+        texts.extend(scale.filter(|text| !texts.contains(text)));
+    }
+    (!texts.is_empty()).then(|| texts.join(", "))
+}
+
+/// Marks a row that was measured at another scale than published.
+const SCALED: &str = " ‡";
+
 /// A column's heading, which also says where its numbers are no cost of the environment that it names.
 fn heading(look: &Lookup<'_>, column: &LayoutColumn) -> String {
     if look.is_emulated(&column.arm) {
         format!("{} (EMULATED here)", column.label)
+    } else if look.is_recorded(&column.arm) {
+        format!("{} (recorded)", column.label)
     } else {
         column.label.clone()
     }
+}
+
+/// The columns, and one for each further arm of which something was recorded in one of the rows.
+fn with_recorded(
+    look: &Lookup<'_>,
+    rows: &[String],
+    columns: &[LayoutColumn],
+) -> Vec<LayoutColumn> {
+    let mut columns = columns.to_vec();
+    let has_ratios = columns.iter().any(|column| column.over.is_some());
+    for it in look.publication.recorded.iter().filter(|_| !has_ratios) {
+        let is_there = columns.iter().any(|column| column.arm == it.arm);
+        let of_rows = |name: &String| look.recorded(name, &it.arm, 1).is_some();
+        if !is_there && rows.iter().any(of_rows) {
+            columns.push(LayoutColumn {
+                label: it.label.clone().unwrap_or_else(|| it.arm.clone()),
+                arm: it.arm.clone(),
+                over: None,
+                instances: 1,
+            });
+        }
+    }
+    columns
 }
 
 fn row(look: &Lookup<'_>, name: &str, columns: &[LayoutColumn]) -> DossierLayoutRow {
@@ -109,10 +154,18 @@ fn row(look: &Lookup<'_>, name: &str, columns: &[LayoutColumn]) -> DossierLayout
                     )
                     .map(|ratio| (ratio.span, "ratio".to_owned())),
             };
+            let recorded = match column.over {
+                None if here.is_err() => look.recorded(name, &column.arm, column.instances),
+                _ => None,
+            };
             let (here, reason) = match here {
                 Ok((span, of_value)) => {
                     unit = of_value;
                     (Some(span), None)
+                }
+                Err(_) if recorded.is_some() => (recorded, None),
+                Err(_) if look.is_recorded(&column.arm) => {
+                    (None, Some(format!("`{}` has no record of it", column.arm)))
                 }
                 Err(why) => (None, Some(why)),
             };
@@ -129,6 +182,7 @@ fn row(look: &Lookup<'_>, name: &str, columns: &[LayoutColumn]) -> DossierLayout
             };
             DossierLayoutValue {
                 here,
+                recorded: recorded.is_some(),
                 reason,
                 published: numbers.iter().map(|number| number.shown()).collect(),
                 range,
@@ -143,9 +197,12 @@ fn row(look: &Lookup<'_>, name: &str, columns: &[LayoutColumn]) -> DossierLayout
             }
         })
         .collect();
+    let label = quantity.map_or(name, |quantity| quantity.label.as_str());
+    let scale = look.scale(name);
     DossierLayoutRow {
-        label: quantity.map_or_else(|| name.to_owned(), |quantity| quantity.label.clone()),
+        label: format!("{label}{}", scale.as_ref().map_or("", |_| SCALED)),
         unit,
+        scale,
         values,
     }
 }
@@ -228,6 +285,18 @@ fn in_unit((value, unit): (f64, &str), wanted: &str) -> Option<f64> {
 /// What is to be known of quantities and numbers that stand in tables and figures: each once, in their order.
 fn notes(publication: &Publication) -> Vec<DossierNote> {
     let mut notes = Vec::new();
+    for it in &publication.recorded {
+        let from = it
+            .file
+            .as_ref()
+            .map_or_else(String::new, |file| format!(", from {file}"));
+        notes.push(DossierNote {
+            of: format!("{}, {}", it.label.as_ref().unwrap_or(&it.arm), it.workload),
+            text: format!(
+                "recorded elsewhere{from}: not paired with the blocks of this run, so that it decides no claim; in brackets the least and the greatest of its values"
+            ),
+        });
+    }
     for quantity in &publication.quantities {
         notes.extend(quantity.remark.iter().map(|remark| DossierNote {
             of: quantity.label.clone(),

@@ -3,9 +3,14 @@
 //!
 //! What it cannot see: which of them a rule needs.
 
+use tare_model::Params;
 use tare_model::dossier::{ConcurrencyPoint, Dossier, DossierCell, Span};
 use tare_model::facts::emulation;
 use tare_model::publication::{INSTANCES, Publication, Quantity};
+
+use tare_stats::median;
+
+use crate::workload::completed;
 
 /// Where to look values up.
 pub(super) struct Lookup<'a> {
@@ -58,6 +63,11 @@ impl Lookup<'_> {
             .map_or(name, |quantity| quantity.label.as_str());
         let of_arm = self.dossier.arms.iter().find(|it| it.id == arm);
         match of_arm {
+            _ if self.is_recorded(arm) => {
+                format!(
+                    "`{arm}` was recorded elsewhere and is not paired, so that it decides nothing"
+                )
+            }
             None => format!("the run has no arm `{arm}`"),
             Some(found) if !found.available => {
                 let reason = found.reason.as_deref().unwrap_or("no reason is recorded");
@@ -127,9 +137,34 @@ impl Lookup<'_> {
             cell.env
         };
         let span = span.ok_or_else(|| self.why(name, arm, instances))?;
-        self.as_published(name, span, cell)
+        self.as_published(name, span, (&cell.params, cell.instances))
             .map(|span| (span, cell))
             .ok_or_else(|| "a value is not above 0".to_owned())
+    }
+
+    /// What was recorded of it elsewhere for an arm: the middle one of its values between the least and the greatest.
+    pub(super) fn recorded(&self, name: &str, arm: &str, instances: u32) -> Option<Span> {
+        let quantity = self.quantity(name)?;
+        let (mut values, mut called) = (Vec::new(), None);
+        for it in self.publication.recorded.iter().filter(|it| it.arm == arm) {
+            let params = completed(&it.workload, &it.params, None);
+            let is_path = quantity.path.is_none() || it.path.is_none() || quantity.path == it.path;
+            if is_path && params.covers(&quantity.params) {
+                values.extend(it.values.get(&quantity.metric).into_iter().flatten());
+                called.get_or_insert(params);
+            }
+        }
+        values.sort_by(f64::total_cmp);
+        let (low, high) = (*values.first()?, *values.last()?);
+        let span = Span::new(low, median(&values)?, high);
+        self.as_published(name, span, (&called?, instances))
+    }
+
+    /// Whether the arm is one of another place, of which there are only records.
+    pub(super) fn is_recorded(&self, arm: &str) -> bool {
+        let mut measured = self.dossier.arms.iter();
+        let is_here = measured.any(|it| it.id == arm && it.available);
+        !is_here && self.publication.recorded.iter().any(|it| it.arm == arm)
     }
 
     /// What each of several instances took; nothing where they are counted together.
@@ -142,9 +177,18 @@ impl Lookup<'_> {
         let each = self.any_point(name, arm, instances).map(|it| &it.each);
         let spans = each.into_iter().flatten();
         let shown: Option<Vec<Span>> = spans
-            .map(|span| self.as_published(name, *span, cell))
+            .map(|span| self.as_published(name, *span, (&cell.params, cell.instances)))
             .collect();
         shown.unwrap_or_default()
+    }
+
+    /// In what it was measured at another scale than published.
+    pub(super) fn scale(&self, name: &str) -> Option<String> {
+        let quantity = self.quantity(name)?;
+        let mut cells = self.dossier.cells.iter().chain(&self.dossier.aa);
+        let cell = cells
+            .find(|cell| cell.metric == quantity.metric && cell.params.covers(&quantity.params))?;
+        quantity.scale(&completed(&cell.workload, &cell.params, cell.path))
     }
 
     /// The unit in which the values of a quantity are told.
@@ -163,13 +207,18 @@ impl Lookup<'_> {
                 (low.min(value), high.max(value))
             });
         let range = Span::new(least, least, most);
-        let range = self.as_published(name, range, cell)?;
+        let range = self.as_published(name, range, (&cell.params, cell.instances))?;
         (least <= most).then_some([range.low, range.high])
     }
 
     /// The value as the publication counts it: a whole file where the metric is a line, operations by the time where the
     /// metric is the time of one. `None` where nothing can be divided by it.
-    pub(super) fn as_published(&self, name: &str, span: Span, cell: &DossierCell) -> Option<Span> {
+    pub(super) fn as_published(
+        &self,
+        name: &str,
+        span: Span,
+        (params, instances): (&Params, u32),
+    ) -> Option<Span> {
         let Some(quantity) = self.quantity(name) else {
             return Some(span);
         };
@@ -177,12 +226,12 @@ impl Lookup<'_> {
             .times
             .iter()
             .filter_map(|name| match name.as_str() {
-                INSTANCES => Some(i64::from(cell.instances)),
-                name => cell.params.int(name),
+                INSTANCES => Some(i64::from(instances)),
+                name => params.int(name),
             })
             .map(|count| count as f64)
             .product();
-        let factor = quantity.factor.unwrap_or(1.0);
+        let factor = quantity.factor.unwrap_or(1.0) * quantity.linear_factor(params).unwrap_or(1.0);
         let (point, low, high) = if quantity.inverse {
             let of = |value: f64| factor / (value * times);
             (of(span.point), of(span.high), of(span.low))

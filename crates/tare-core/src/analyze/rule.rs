@@ -117,7 +117,11 @@ impl Lookup<'_> {
         let is_baseline = arm == self.baseline();
         let of = |block: &DossierBlock| {
             let value = if is_baseline { block.base } else { block.env };
-            let value = self.as_published(name, Span::new(value, value, value), cell)?;
+            let value = self.as_published(
+                name,
+                Span::new(value, value, value),
+                (&cell.params, cell.instances),
+            )?;
             let log = Differences::one(value.point.ln());
             (value.point > 0.0).then_some((block.block, (block.launch, log)))
         };

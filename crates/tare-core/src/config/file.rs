@@ -42,6 +42,9 @@ pub(super) struct PublicationOf {
     /// In place of that study's own of the same titles, and besides them.
     #[serde(default, rename = "table")]
     pub(super) tables: Vec<tare_model::publication::Layout>,
+    /// Besides that study's own.
+    #[serde(default)]
+    pub(super) recorded: Vec<tare_model::publication::Recorded>,
 }
 
 #[derive(Debug, Default, Deserialize)]

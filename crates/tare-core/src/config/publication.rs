@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use tare_model::publication::{Claim, INSTANCES, Quantity, unfolded};
+use tare_model::publication::{Claim, INSTANCES, Quantity, Recorded, unfolded};
 use tare_model::study::A_PRIME;
 use tare_model::{ArmSpec, Publication, WorkloadSpec};
 
@@ -150,12 +150,13 @@ fn taken_over(of: &PublicationOf) -> Result<Publication, Problem> {
         .filter_map(|number| number.quantity.clone())
         .collect();
     let owned: Vec<Quantity> = own(of).collect();
+    let is_in_a_table = |name: &String| of.tables.iter().any(|table| table.rows.contains(name));
     unique("quantities", owned.iter().map(|it| it.name.as_str()))?;
     for given in owned {
         let mut theirs = publication.quantities.iter_mut();
         if let Some(replaced) = theirs.find(|it| it.name == given.name) {
             *replaced = given;
-        } else if named.contains(&given.name) {
+        } else if named.contains(&given.name) || is_in_a_table(&given.name) {
             publication.quantities.push(given);
         } else {
             let known = publication.quantities.iter().map(|it| it.name.clone());
@@ -170,6 +171,7 @@ fn taken_over(of: &PublicationOf) -> Result<Publication, Problem> {
         .retain(|table| !is_replaced(&table.title));
     publication.tables.splice(0..0, of.tables.iter().cloned());
     publication.unfold_names(&of.quantities);
+    publication.recorded.extend(of.recorded.iter().cloned());
     Ok(Publication {
         deviations: of.deviations.clone(),
         ..publication
@@ -189,6 +191,7 @@ fn check(publication: &Publication, measured: &Measured<'_>) -> Result<(), Probl
         conversion(quantity)?;
         metric(quantity, measured)?;
     }
+    publication.recorded.iter().try_for_each(recorded)?;
     unique("claims", publication.claims.iter().map(|it| it.id.as_str()))?;
     for (claim, rule) in publication
         .claims
@@ -242,6 +245,31 @@ fn check(publication: &Publication, measured: &Measured<'_>) -> Result<(), Probl
     Ok(())
 }
 
+/// Whether something that was recorded elsewhere has values, or a file that may have some.
+fn recorded(it: &Recorded) -> Result<(), Problem> {
+    let known = || workload::WORKLOADS.iter().map(|it| it.id().to_owned());
+    let Some(found) = workload::find(&it.workload) else {
+        let wrong = format!("there is no workload `{}`", it.workload);
+        return Err(problem(&it.workload, wrong, known()));
+    };
+    let is_metric = |name: &str| found.metrics().iter().any(|metric| metric.id == name);
+    if let Some(name) = it.values.keys().find(|name| !is_metric(name)) {
+        let wrong = format!("`{}` has no metric `{name}`", it.workload);
+        let known = found.metrics().iter().map(|metric| metric.id.to_owned());
+        return Err(problem(name, wrong, known));
+    }
+    let is_value = |value: &f64| value.is_finite() && *value >= 0.0;
+    let values: Vec<&f64> = it.values.values().flatten().collect();
+    if !values.iter().all(|value| is_value(value)) || values.is_empty() == it.file.is_none() {
+        let wrong = format!(
+            "what was recorded of `{}` needs either `file`, what its tool printed, or `values` of its metrics, none below 0",
+            it.arm
+        );
+        return Err(problem(&it.arm, wrong, []));
+    }
+    Ok(())
+}
+
 /// Whether what makes the publication's quantity of a metric makes a number of it.
 fn conversion(quantity: &Quantity) -> Result<(), Problem> {
     let wrong = |text: &str| {
@@ -251,6 +279,10 @@ fn conversion(quantity: &Quantity) -> Result<(), Problem> {
     let is_positive = |factor: f64| factor.is_finite() && factor > 0.0;
     if quantity.factor.is_some_and(|factor| !is_positive(factor)) {
         return wrong("has a factor that is no number above 0");
+    }
+    let is_there = |name: &String| quantity.there.int(name).is_some_and(|count| count > 0);
+    if quantity.linear.as_ref().is_some_and(|it| !is_there(it)) {
+        return wrong("is linear in what `there` does not count");
     }
     if quantity.inverse && (quantity.factor.is_none() || quantity.unit.is_none()) {
         return wrong(
@@ -345,6 +377,15 @@ fn metric(quantity: &Quantity, measured: &Measured<'_>) -> Result<(), Problem> {
         return Ok(());
     }
     if let [one] = meant.as_slice() {
+        let params = workload::completed(one.id.as_str(), &one.params, one.path);
+        let mut names = quantity.there.0.keys();
+        if let Some(name) = names.find(|name| params.value(name).is_none()) {
+            let wrong = format!(
+                "`{}` has no parameter `{name}` in its workload",
+                quantity.name
+            );
+            return Err(problem(name, wrong, params.0.keys().cloned()));
+        }
         let mut counts = quantity.times.iter();
         let is_count = |name: &str| name == INSTANCES || one.params.int(name).is_some();
         return match counts.find(|name| !is_count(name)) {

@@ -3,7 +3,7 @@
 //!
 //! Texts are as the dossier has them; a form escapes them. What it cannot see: the publication.
 
-use tare_model::dossier::{DossierClaim, DossierPublication, DossierPublished};
+use tare_model::dossier::{DossierClaim, DossierLayout, DossierPublication, DossierPublished};
 use tare_model::{ClaimVerdict, NoCounterpart};
 
 /// A note, and all that it is of.
@@ -25,6 +25,31 @@ pub(super) fn notes(publication: &DossierPublication) -> Vec<Note<'_>> {
         }
     }
     notes
+}
+
+/// Rows that were measured at another scale than published: those with one difference together.
+pub(super) fn scales<'a>(layouts: impl IntoIterator<Item = &'a DossierLayout>) -> Vec<Note<'a>> {
+    let mut notes: Vec<Note<'a>> = Vec::new();
+    for row in layouts.into_iter().flat_map(|layout| &layout.rows) {
+        let Some(text) = row.scale.as_deref() else {
+            continue;
+        };
+        let of = row.label.trim_end_matches([' ', '‡']);
+        match notes.iter_mut().find(|it| it.text == text) {
+            Some(same) if same.of.contains(&of) => {}
+            Some(same) => same.of.push(of),
+            None => notes.push(Note { of: vec![of], text }),
+        }
+    }
+    notes
+}
+
+/// The same in sentences, behind the mark.
+pub(super) fn scale_lines<'a>(
+    layouts: impl IntoIterator<Item = &'a DossierLayout>,
+) -> impl Iterator<Item = String> {
+    let notes = scales(layouts).into_iter();
+    notes.map(|note| format!("‡ {}: {}", note.of.join(" · "), note.text))
 }
 
 /// Numbers beside which nothing stands, for one reason.

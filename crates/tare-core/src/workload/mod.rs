@@ -72,6 +72,7 @@ pub mod pyperf;
 pub mod python_files;
 pub mod python_mix;
 pub mod python_tool;
+pub mod recorded;
 pub mod redis_benchmark;
 pub mod sanity;
 pub mod service;
@@ -165,6 +166,12 @@ pub fn find(id: &str) -> Option<&'static dyn Workload> {
         all.map(|workload| (workload.id(), workload)).collect()
     });
     BY_ID.get(id).copied()
+}
+
+/// The parameters with the workload's defaults, as far as it is known and takes them.
+pub(crate) fn completed(workload: &str, params: &Params, path: Option<Path>) -> Params {
+    let whole = find(workload).and_then(|found| found.complete(params, path).ok());
+    whole.unwrap_or_else(|| params.clone())
 }
 
 /// A program that a workload runs inside the arm: what has to be there, and how it tells its version.
@@ -390,6 +397,7 @@ mod tests {
         "sanity",
         "stoppable",
         "sysbench-output",
+        "recorded",
         "tool-params",
         "tool-text",
     ];

@@ -2,7 +2,8 @@
 //!
 //! Inside the timed region: the start of a shell, of `dd` and of `nc`, the connection, the transfer, and the
 //! end of the stream seen by both ends: the client shuts its side down (`-N`) and waits until the server, which
-//! has read everything, closes. The rate that `dd` prints is not used, for it is that of filling a pipe.
+//! has read everything, closes. The rate that `dd` prints is that of filling a pipe: less is over by then, so it is a
+//! metric of its own, for it is the one that publications print.
 //! The netcat of OpenBSD is needed. Others of the same name take other options, some of which mean something
 //! else; the server asks for the name before it listens.
 //! The two scripts are fixed texts; everything variable is passed as arguments.
@@ -42,6 +43,7 @@ impl Workload for Netcat {
             "bs" = Text("1m"): "bytes of one block, such as `64k` or `1m`";
         }
         "net.netcat.throughput", BytePerSecond, Higher, Network: "Bytes per second between the start of `dd | nc` and the end of both, the connection included.";
+        "net.netcat-sent.throughput", BytePerSecond, Higher, Network: "Bytes per second until `dd` had handed the last of them over, as `dd` prints it: what pipe and socket buffers hold is not received by then.";
     }
 
     fn paths(&self) -> &'static [Path] {
@@ -83,10 +85,13 @@ impl Workload for Netcat {
             });
         }
         let rate = sent as f64 / (report.wall_ns as f64 / 1e9);
-        Ok(vec![command_output::sample(
-            &self.metrics()[0],
-            vec![rate],
-        )?])
+        let mut samples = vec![command_output::sample(&self.metrics()[0], vec![rate])?];
+        let duration_s = parsed(&report).and_then(|printed| printed.duration_s);
+        if let Some(seconds) = duration_s.filter(|seconds| *seconds > 0.0) {
+            let rate = vec![sent as f64 / seconds];
+            samples.push(command_output::sample(&self.metrics()[1], rate)?);
+        }
+        Ok(samples)
     }
 
     fn remarks(&self, raw: &RawOutput) -> Vec<Remark> {

@@ -25,6 +25,7 @@ metrics! {
     RATE = "stress-ng.operation.rate", OperationPerSecond, Higher, Compute: "Bogus operations of all workers per second of real time, on the scale since 0.14.02.";
     CPU_RATE = "stress-ng.operation-per-cpu.rate", OperationPerSecond, Higher, Compute:
         "Bogus operations per second of processor time in user space and kernel, on the scale since 0.14.02.";
+    SYSTEM = "stress-ng.system.share", Ratio, Lower, Compute: "Share of the stressor's processor time that it spent in the kernel.";
     OLD_RATE = "stress-ng.old-operation.rate", OperationPerSecond, Higher, Compute:
         "Bogus operations of all workers per second of real time, of a version before 0.14.02 or that does not say.";
     OLD_CPU_RATE = "stress-ng.old-operation-per-cpu.rate", OperationPerSecond, Higher, Compute:
@@ -44,7 +45,7 @@ impl Workload for StressNg {
             "method" = Text(""): "the stressor's method, such as `matrixprod`; empty for its default";
             "bytes" = Text(""): "the stressor's amount of memory or data, such as `1500M`; empty for its default";
         }
-        metrics &[RATE, CPU_RATE, OLD_RATE, OLD_CPU_RATE];
+        metrics &[RATE, CPU_RATE, SYSTEM, OLD_RATE, OLD_CPU_RATE];
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
@@ -117,6 +118,12 @@ impl Workload for StressNg {
         if row.cpu_rate != 0.0 {
             samples.push(command_output::sample(cpu_rate, vec![row.cpu_rate])?);
         }
+        let [user_s, system_s] = row.processor_s;
+        // Less than a tick is printed as nothing.
+        if system_s > 0.0 && user_s >= 0.0 {
+            let share = vec![system_s / (user_s + system_s)];
+            samples.push(command_output::sample(&SYSTEM, share)?);
+        }
         Ok(samples)
     }
 }
@@ -128,6 +135,8 @@ struct Row {
     real_s: f64,
     rate: f64,
     cpu_rate: f64,
+    /// In user space and in the kernel, seconds.
+    processor_s: [f64; 2],
     is_normalised: bool,
 }
 
@@ -215,6 +224,7 @@ fn from_yaml(yaml: &str) -> Result<Row, DecodeError> {
         real_s: figure("wall-clock-time")?,
         rate: figure("bogo-ops-per-second-real-time")?,
         cpu_rate: figure("bogo-ops-per-second-usr-sys-time")?,
+        processor_s: [figure("user-time")?, figure("system-time")?],
         is_normalised: version >= NORMALISED,
     })
 }
@@ -253,7 +263,7 @@ fn from_log(log: &str) -> Result<Row, DecodeError> {
         return Err(garbled(ID, "the table has figures of several stressors"));
     }
     let figures: Vec<f64> = cells.split_whitespace().skip(1).map_while(number).collect();
-    let [operations, real_s, _user_s, _system_s, rate, cpu_rate, ..] = figures[..] else {
+    let [operations, real_s, user_s, system_s, rate, cpu_rate, ..] = figures[..] else {
         return Err(garbled(
             ID,
             format!("`{}` is no row of figures", cells.trim().escape_debug()),
@@ -264,6 +274,7 @@ fn from_log(log: &str) -> Result<Row, DecodeError> {
         real_s,
         rate,
         cpu_rate,
+        processor_s: [user_s, system_s],
         // `metrc:` and `metric:` came with 0.15.05, after the change of scale.
         is_normalised: tag.contains("metrc:") || tag.contains("metric:"),
     })

@@ -9,7 +9,7 @@ use tare_model::{Params, Path, RawOutput, Recipe, Sample, metrics};
 
 use super::declared::declared;
 use super::sysbench_output::{read, recipe, tool};
-use super::tool_text::{after, agreeing, garbled, number, whole};
+use super::tool_text::{after, agreeing, garbled, leading_number, number, whole};
 use super::{DecodeError, ParamError, Tool, Workload, command_output};
 
 const ID: &str = "sysbench-cpu";
@@ -19,6 +19,8 @@ metrics! {
     RATE = "sysbench.cpu.rate", OperationPerSecond, Higher, Compute: "Searches for all prime numbers up to `max_prime` that all threads completed per second.";
     /// Time of an event.
     TIME = "sysbench.cpu-event.time", Nanosecond, Lower, Compute: "Mean time of one search in one thread: the sum of all latencies divided by the number of events.";
+    /// What 95 of 100 events did not exceed.
+    P95 = "sysbench.cpu-event-p95.time", Nanosecond, Lower, Compute: "Time that 95 of 100 searches did not exceed, to the hundredth of a millisecond that sysbench prints.";
 }
 
 #[derive(Debug)]
@@ -32,7 +34,7 @@ impl Workload for SysbenchCpu {
             "threads" = Int(1), Between(1, 1024): "threads, 1 to 1024";
             "seconds" = Int(1), Between(1, 3600): "duration in seconds, 1 to 3600";
         }
-        metrics &[RATE, TIME];
+        metrics &[RATE, TIME, P95];
     }
 
     fn recipe(&self, params: &Params, path: Option<Path>) -> Result<Recipe, ParamError> {
@@ -61,9 +63,18 @@ impl Workload for SysbenchCpu {
             }
             None => computed,
         };
-        Ok(vec![
+        let mut samples = vec![
             command_output::sample(&RATE, vec![rate])?,
             command_output::sample(&TIME, vec![totals.event_ns()])?,
-        ])
+        ];
+        // Versions differ in how they call it, and `0.00` is too short for the digits.
+        let p95 = ["95th percentile:", "approx.  95 percentile:"]
+            .iter()
+            .find_map(|label| after(&text, label))
+            .and_then(leading_number);
+        if let Some(milliseconds) = p95.filter(|value| *value > 0.0) {
+            samples.push(command_output::sample(&P95, vec![milliseconds * 1e6])?);
+        }
+        Ok(samples)
     }
 }

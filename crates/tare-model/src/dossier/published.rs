@@ -85,6 +85,9 @@ pub struct DossierLayoutRow {
     pub label: String,
     /// Unit of the values.
     pub unit: String,
+    /// In what it was measured at another scale than published; its heading is marked then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<String>,
     /// One for each column.
     pub values: Vec<DossierLayoutValue>,
 }
@@ -94,6 +97,9 @@ pub struct DossierLayoutRow {
 pub struct DossierLayoutValue {
     /// What was measured here; `null` with a `reason`.
     pub here: Option<Span>,
+    /// Whether it was recorded elsewhere and not in this run: then the ends are the least and the greatest value.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub recorded: bool,
     /// Why nothing was.
     #[serde(default)]
     pub reason: Option<String>,

@@ -237,6 +237,9 @@ impl Run {
         {
             output::tell(&hopeless.to_string());
         }
+        if let Some(text) = crate::analyze::other_scale(&study) {
+            output::tell(&format!("not at the published scale: {text}"));
+        }
         let mut rule = Rule(PrecisionRule::new(&study, &workload::find));
         let precision: &mut dyn Precision = if self.blocks.is_some() {
             &mut run::AllBlocks
@@ -306,7 +309,14 @@ impl Run {
             .hint(hint));
         }
         let text = files::read_text(path).map_err(|error| Failed::new(Exit::Usage, error))?;
-        Ok(config::parse(&self.study, &text, &adjustments)?)
+        let mut study = config::parse(&self.study, &text, &adjustments)?;
+        let beside = path.parent().unwrap_or(Path::new(""));
+        config::read_recorded(&mut study, |file| {
+            let text = files::read_text(&beside.join(file));
+            text.map_err(|error| error.to_string())
+        })
+        .map_err(|problem| wrong(&problem).hint("`file` names what the tool printed"))?;
+        Ok(study)
     }
 
     /// Draws what was measured, also when the run ended early: nothing measured is lost.

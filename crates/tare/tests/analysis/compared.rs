@@ -258,6 +258,7 @@ fn examples_show_the_numbers_of_the_publication_that_they_repeat() {
         ("python-own.toml", 4),
         ("python-full.toml", 4),
         ("os-micro-own.toml", 90),
+        ("os-micro-dotnet.toml", 90),
         ("ram-disk-full.toml", 80),
         ("storage-full.toml", 30),
     ] {

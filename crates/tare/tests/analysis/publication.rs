@@ -240,3 +240,49 @@ fn the_short_answer_shows_a_table_with_values_of_this_run_alone_and_counts_one_w
 fn the_dossier_fits_its_schema() {
     super::schema::assert_fits(&dossier());
 }
+
+#[test]
+fn a_recorded_arm_stands_in_a_column_and_decides_nothing() {
+    let dossier = dossier_of(|run| {
+        let publication = run.head.study.publication.as_mut().unwrap();
+        let parts: Publication = toml::from_str(
+            r#"
+title = "t"
+where = "w"
+machine = "m"
+[[recorded]]
+arm = "laptop"
+label = "My laptop"
+workload = "integer"
+values = { "cpu.integer.time" = [1e6, 3e6, 2e6] }
+[[claim]]
+id = "laptop"
+published = "The laptop is slower."
+at = "a"
+rule = { kind = "between", quantity = "compute", arm = "laptop", other = "docker", at_least = 1.0 }
+"#,
+        )
+        .unwrap();
+        publication.recorded = parts.recorded;
+        publication.claims.extend(parts.claims);
+    });
+    super::schema::assert_fits(&dossier);
+    let claim = dossier.claims.last().unwrap();
+    assert_eq!(claim.verdict, ClaimVerdict::NotTestable);
+    assert!(claim.because.contains("recorded elsewhere"), "{claim:?}");
+    let publication = dossier.publication.as_ref().unwrap();
+    let table = &publication.tables[0];
+    assert_eq!(table.columns.last().unwrap(), "My laptop (recorded)");
+    let value = table.rows[0].values.last().unwrap();
+    let span = value.here.unwrap();
+    assert!(value.recorded && value.reason.is_none());
+    let ends = format!("{} {} {}", span.low, span.point, span.high);
+    assert_eq!(ends, "1000000 2000000 3000000");
+    let other = table.rows[1].values.last().unwrap();
+    assert!(other.here.is_none() && !other.recorded);
+    let note = publication
+        .notes
+        .iter()
+        .find(|note| note.of.starts_with("My laptop"));
+    assert!(note.unwrap().text.contains("not paired"));
+}

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use tare::analyze::{ArmData, RunData, RunHead, analyze};
+use tare::analyze::{ArmData, RunData, RunHead, analyze, other_scale};
 use tare::config::builtin::STUDIES;
 use tare::config::{Adjustments, built_in};
 use tare::report::Made;
@@ -210,6 +210,13 @@ fn the_short_answer_names_what_of_a_publication_it_leaves_out_and_a_summary_has_
         };
         assert!(file("report.tex").contains("\\input{published}"));
         let of_paper = file("published.tex");
+        for deviation in &publication.deviations {
+            let is_plain = |letter: char| letter.is_ascii_alphanumeric() || " -".contains(letter);
+            let begin = deviation.split(|letter| !is_plain(letter)).next().unwrap();
+            for (form, text) in [("brief", &short), ("markdown", &made), ("latex", &of_paper)] {
+                assert!(text.contains(begin), "{}, {form}: {begin}", study.id);
+            }
+        }
         let n_tables = of_paper.matches("\\begin{longtable}").count();
         assert_eq!(n_tables, publication.tables.len() + 1, "{}", study.id);
         // Hebrew, Chinese and Cyrillic letters are written by their numbers.
@@ -353,4 +360,115 @@ columns = [{ label = "Docker over host", arm = "docker", over = "host" }]
         thousand.publication.as_ref().unwrap().tables[1].rows[0].unit,
         "ratio"
     );
+}
+
+#[test]
+fn a_study_says_its_scale_and_one_at_the_published_scale_none() {
+    let scale = |text: &str, name: &str| {
+        let study = tare::config::parse(name, text, &Adjustments::default()).unwrap();
+        other_scale(&study).unwrap_or_default()
+    };
+    let builtin = |id: &str| {
+        let study = STUDIES.iter().find(|study| study.id == id).unwrap();
+        scale(study.text, id)
+    };
+    for (id, text) in [
+        ("ram-disk", "size = 1000 here, 8000 there"),
+        (
+            "ram-disk",
+            "lines = 200000 here, 8000000 there; the value is multiplied by 40",
+        ),
+        ("cluster", "duration = 1 here, 10 there"),
+        ("storage", "runtime = 1s here, 5m there"),
+    ] {
+        let scale = builtin(id);
+        assert!(scale.contains(text), "{id}: {scale}");
+    }
+    let full = [
+        (
+            "ram-disk-full",
+            include_str!("../../../../examples/studies/ram-disk-full.toml"),
+        ),
+        (
+            "storage-full",
+            include_str!("../../../../examples/studies/storage-full.toml"),
+        ),
+    ];
+    for (id, text) in full {
+        assert_eq!(scale(text, id), "", "{id}");
+    }
+    // Its files are of the greatest size of the grid, beside which the text's of 64 kB stand.
+    let cluster = include_str!("../../../../examples/studies/cluster-full.toml");
+    assert_eq!(scale(cluster, "cluster-full"), "size = 1g here, 64k there");
+}
+
+fn without_tags(svg: &str) -> String {
+    let parts = svg.split('<').filter_map(|part| part.split_once('>'));
+    words(&parts.map(|(_, text)| text).collect::<Vec<_>>().join(" "))
+}
+
+#[test]
+fn a_row_at_another_scale_is_marked_and_said_in_every_form() {
+    let publication = publication_of(
+        r#"
+quantity = [{ name = "file", label = "A file", metric = "cpu.integer.time", there = { lines = 1000 }, linear = "lines" }]
+[[table]]
+title = "T"
+rows = ["file"]
+columns = [{ label = "Docker", arm = "docker" }]
+[[figure]]
+title = "F"
+rows = ["file"]
+columns = [{ label = "Docker", arm = "docker" }]
+"#,
+    );
+    let dossier = |lines: i64| {
+        let mut run = super::generator::Plan::default()
+            .workloads(["integer"])
+            .arms(["docker"])
+            .seed(5)
+            .run();
+        for trial in &mut run.trials {
+            let params = std::mem::take(&mut trial.trial.cell.params);
+            trial.trial.cell.params = params.with("lines", lines);
+        }
+        run.head.study.publication = Some(publication.clone());
+        analyze(&run, &super::generator::find)
+    };
+    let (here, there) = (dossier(100), dossier(1000));
+    let row = |dossier: &Dossier| dossier.publication.as_ref().unwrap().tables[0].rows[0].clone();
+    let [small, same] = [&here, &there].map(row);
+    assert_eq!(
+        (small.label.as_str(), same.label.as_str()),
+        ("A file ‡", "A file")
+    );
+    assert_eq!(same.scale, None);
+    let ratio = small.values[0].here.unwrap().point / same.values[0].here.unwrap().point;
+    assert!((ratio - 10.0).abs() < 1e-6, "{ratio}");
+    super::schema::assert_fits(&here);
+    let style = Style {
+        colour: false,
+        width: 100,
+    };
+    let Made::Text(markdown) = made_of("markdown", &here, &[]) else {
+        panic!("a summary is a text");
+    };
+    let Made::Files(latex) = made_of("latex", &here, &[]) else {
+        panic!("a paper is files");
+    };
+    let latex = latex.iter().find(|it| it.name == "published.tex").unwrap();
+    let figure = tare::report::svg::figures(&here).remove(0).svg;
+    for form in [
+        words(&brief(&here, style)),
+        drawn(&here),
+        page(&here),
+        markdown,
+        String::from_utf8_lossy(&latex.content).into_owned(),
+        without_tags(&figure),
+    ] {
+        assert!(
+            form.contains("A file: lines = 100 here, 1000 there"),
+            "{form}"
+        );
+    }
 }

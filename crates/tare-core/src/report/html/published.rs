@@ -34,6 +34,7 @@ fn publication(publication: &DossierPublication, dossier: &Dossier) -> Markup {
             p { "Here on purpose otherwise:" } ul { @for line in &publication.deviations { li { (prose(line)) } } }
         }
         @for table in &publication.tables { (layout(table)) }
+        @for line in published::scale_lines(&publication.tables) { p.note { (harmless(&line)) } }
         (notes(publication))
         div.figures.publication { @for drawing in svg::figures(dossier) { figure { (PreEscaped(drawing.svg)) } } }
         (others(publication))

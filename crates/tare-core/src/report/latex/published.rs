@@ -15,8 +15,19 @@ use super::{escaped, quantity};
 pub(super) fn file(dossier: &Dossier) -> Option<String> {
     let mut out = String::from("% Needs what costs.tex needs.\n");
     if let Some(publication) = &dossier.publication {
+        if !publication.deviations.is_empty() {
+            let text = publication.deviations.join("; ");
+            let _ = writeln!(
+                out,
+                "\\paragraph{{Here on purpose otherwise.}}\n{}.\n",
+                escaped(&text)
+            );
+        }
         for layout in &publication.tables {
             table(&mut out, layout);
+        }
+        for line in published::scale_lines(&publication.tables) {
+            let _ = writeln!(out, "{}.\n", escaped(&line));
         }
         notes(&mut out, publication);
         others(&mut out, publication);

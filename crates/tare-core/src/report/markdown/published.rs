@@ -30,8 +30,15 @@ pub(super) fn draw(out: &mut String, dossier: &Dossier) {
             escaped(&publication.place),
             escaped(&machine)
         );
+        for deviation in &publication.deviations {
+            let _ = writeln!(out, "- here on purpose otherwise: {}", escaped(deviation));
+        }
+        out.push('\n');
         for layout in &publication.tables {
             table(out, layout);
+        }
+        for line in published::scale_lines(&publication.tables) {
+            let _ = writeln!(out, "{}\n", escaped(&line));
         }
         rest(out, publication, dossier);
         out.push_str("</details>\n\n");

@@ -12,6 +12,7 @@ use tare_model::LayoutKind;
 use tare_model::dossier::{Dossier, DossierLayout, DossierLayoutRow, DossierLayoutValue, Span};
 
 use super::super::number::{Scale, scale_for};
+use super::super::published;
 use super::{
     Axis, FILL, FOOT_LINE, Figure, GRID, INK, TITLE_LINE, begun, broken, interval_text,
     label_lines, text, text_lines, upright,
@@ -52,9 +53,13 @@ fn draw(figure: &DossierLayout, dossier: &Dossier) -> String {
     } else {
         ""
     };
+    let scales: Vec<String> = published::scale_lines([figure])
+        .map(|line| format!(" {line}."))
+        .collect();
     let foot = format!(
-        "Measured here; bars and points: typical value over blocks, whiskers: {}.{beside} Run {}.",
+        "Measured here; bars and points: typical value over blocks, whiskers: {}.{beside}{} Run {}.",
         whiskers(figure),
+        scales.concat(),
         dossier.run
     );
     let title = broken(&figure.title, 14.0, width - 28.0);
@@ -313,6 +318,7 @@ mod tests {
             rows: vec![DossierLayoutRow {
                 label: "a row".into(),
                 unit: "ns".into(),
+                scale: None,
                 values,
             }],
         };
@@ -365,6 +371,7 @@ mod tests {
                 rows: vec![DossierLayoutRow {
                     label: String::new(),
                     unit: "ns".into(),
+                    scale: None,
                     values: levels.iter().map(of).collect(),
                 }],
             })
@@ -413,6 +420,7 @@ mod tests {
             rows: vec![DossierLayoutRow {
                 label: "a row".into(),
                 unit: "ns".into(),
+                scale: None,
                 values: vec![wide],
             }],
         };

@@ -22,17 +22,16 @@ pub(super) fn draw_brief(out: &mut String, dossier: &Dossier, style: Style) {
     let mut left_out = Vec::new();
     if let Some(publication) = &dossier.publication {
         cited(out, publication, style);
+        otherwise(out, publication, style);
         let tables = publication.tables.iter();
         let (shown, others): (Vec<_>, Vec<_>) = tables.partition(|table| has_a_value(table));
+        scales(out, shown.iter().copied(), style);
         for table in shown {
             out.push('\n');
             layout(out, table, style);
         }
         if !others.is_empty() {
             left_out.push("the tables in which no number of this run stands".to_owned());
-        }
-        if !publication.deviations.is_empty() {
-            left_out.push("what is otherwise here on purpose".to_owned());
         }
         if !publication.notes.is_empty() {
             left_out.push("notes on these numbers".to_owned());
@@ -89,14 +88,27 @@ fn cited(out: &mut String, publication: &DossierPublication, style: Style) {
     paragraph(out, "  ", &harmless(&machine), style.width);
 }
 
+/// In what the study differs by intention.
+fn otherwise(out: &mut String, publication: &DossierPublication, style: Style) {
+    for deviation in &publication.deviations {
+        let text = format!("here on purpose otherwise: {deviation}");
+        paragraph(out, "  ", &harmless(&text), style.width);
+    }
+}
+
+/// Rows of these tables that were measured at another scale.
+fn scales<'a>(out: &mut String, tables: impl IntoIterator<Item = &'a DossierLayout>, style: Style) {
+    for line in super::super::published::scale_lines(tables) {
+        paragraph(out, "  ", &harmless(&line), style.width);
+    }
+}
+
 /// Draws the publication, if the study repeats one, and the claims.
 pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
     if let Some(publication) = &dossier.publication {
         cited(out, publication, style);
-        for deviation in &publication.deviations {
-            let text = format!("here on purpose otherwise: {deviation}");
-            paragraph(out, "  ", &harmless(&text), style.width);
-        }
+        otherwise(out, publication, style);
+        scales(out, &publication.tables, style);
         for table in &publication.tables {
             out.push('\n');
             layout(out, table, style);

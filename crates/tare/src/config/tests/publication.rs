@@ -1,7 +1,7 @@
 //! Tests of studies that take over the publication of a built-in one.
 
 use crate::config::tests::WITH_PUBLICATION;
-use crate::config::{Adjustments, parse};
+use crate::config::{Adjustments, parse, read_recorded};
 
 /// A study of one of the programs of `cluster`, in one of its arms.
 const ONE: &str = r#"
@@ -70,4 +70,45 @@ fn a_share_of_several_is_more_than_half_of_them_and_not_all() {
         let parsed = parse("s.toml", &text, &Adjustments::default());
         assert_eq!(parsed.is_ok(), is_right, "{share}");
     }
+}
+
+#[test]
+fn recorded_arm_without_values_or_of_another_tool_is_refused() {
+    let study = |recorded: &str| {
+        let text = format!("{ONE}[[publication_of.recorded]]\narm = \"laptop\"\n{recorded}");
+        parse("s.toml", &text, &Adjustments::default())
+    };
+    for (recorded, said) in [
+        ("workload = \"sysbench-cpu\"", "needs either `file`"),
+        (
+            "workload = \"sysbench-cpu\"\nfile = \"f\"\nvalues = { \"sysbench.cpu.rate\" = [1.0] }",
+            "needs either `file`",
+        ),
+        (
+            "workload = \"sysbench-cpu\"\nvalues = { \"sysbench.cpu.rat\" = [1.0] }",
+            "did you mean `sysbench.cpu.rate`",
+        ),
+        (
+            "workload = \"sysbench-cp\"\nfile = \"f\"",
+            "did you mean `sysbench-cpu`",
+        ),
+    ] {
+        let error = study(recorded).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+    let log = include_str!("../../../tests/golden/tools/sysbench-cpu/unnamed-container/stdout");
+    let read = |workload: &str| {
+        let mut study = study(&format!("workload = \"{workload}\"\nfile = \"log\"")).unwrap();
+        read_recorded(&mut study, |file| {
+            assert_eq!(file, "log");
+            Ok(log.to_owned())
+        })
+        .map(|()| study.publication.unwrap().recorded.remove(0).values)
+    };
+    assert_eq!(
+        read("sysbench-cpu").unwrap()["sysbench.cpu.rate"],
+        [3089.76]
+    );
+    let error = read("fio").unwrap_err();
+    assert!(error.starts_with("log, recorded of `laptop`: "), "{error}");
 }

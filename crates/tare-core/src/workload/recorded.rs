@@ -1,0 +1,138 @@
+//! What a tool printed elsewhere, read by the decoder of its workload: a log of a machine that Tare cannot reach.
+//!
+//! Only tools that print all that is measured; others are timed from outside, and nothing was there to time them. What it
+//! cannot see: how the tool was called; its log says that or does not.
+//! This file is no workload.
+
+use std::collections::BTreeMap;
+
+use tare_model::outcome::{Bytes, Exit};
+use tare_model::publication::Recorded;
+use tare_model::{CommandCall, CommandReport, ProbeReport, RawOutput, Recipe};
+
+use super::{Path, Workload};
+
+/// The workloads whose tools print all that they measure, to standard output.
+pub const READABLE: &[&str] = &[
+    "benchmark-dotnet",
+    "fio",
+    "iozone",
+    "iperf3",
+    "ping",
+    "pyperf",
+    "redis-benchmark",
+    "stress-ng",
+    "sysbench-cpu",
+    "sysbench-fileio",
+    "sysbench-memory",
+];
+
+/// Where a workload over a path is recorded if nothing else is said: a log does not say which of the ends was where.
+fn path(workload: &dyn Workload, given: Option<&str>) -> Result<Option<Path>, String> {
+    let paths = workload.paths();
+    match given {
+        None => Ok(paths.first().copied()),
+        Some(name) => match paths.iter().find(|path| path.name() == name) {
+            Some(path) => Ok(Some(*path)),
+            None => Err(format!("`{}` has no path `{name}`", workload.id())),
+        },
+    }
+}
+
+/// The values of a log by their metric.
+///
+/// # Errors
+/// What is wrong with it, for a reader who knows the file.
+pub fn values(recorded: &Recorded, log: &[u8]) -> Result<BTreeMap<String, Vec<f64>>, String> {
+    let id = recorded.workload.as_str();
+    let workload = super::find(id)
+        .filter(|_| READABLE.contains(&id))
+        .ok_or_else(|| {
+            format!(
+                "no log of `{id}` is read; these are: {}",
+                READABLE.join(", ")
+            )
+        })?;
+    let path = path(workload, recorded.path.as_deref())?;
+    let raw = workload
+        .complete(&recorded.params, path)
+        .and_then(|params| workload.recipe(&params, path))
+        .map_err(|error| error.to_string())
+        .and_then(|recipe| as_printed(&recipe, log))?;
+    let samples = workload.decode(&raw).map_err(|error| error.to_string())?;
+    let values = samples.into_iter();
+    Ok(values
+        .map(|sample| (sample.metric.to_string(), sample.observations))
+        .collect())
+}
+
+/// What a trial would have left whose program printed this.
+fn as_printed(recipe: &Recipe, log: &[u8]) -> Result<RawOutput, String> {
+    let (Recipe::Probe(call) | Recipe::Pair { client: call, .. }) = recipe else {
+        return Err("its recipe is not that of one program".to_owned());
+    };
+    let call = CommandCall::from_args(&call.args)?;
+    let report = ProbeReport {
+        command: Some(CommandReport {
+            program: call.argv.first().cloned().unwrap_or_default(),
+            argv: call.argv,
+            exit: Exit::Code(0),
+            stdout: Bytes(log.to_vec()),
+            stderr: Bytes::default(),
+            is_cut: false,
+            files: BTreeMap::new(),
+            wall_ns: 0,
+            stops: 0,
+            usage: BTreeMap::new(),
+            left_running: 0,
+            seen: None,
+            pick: call.pick,
+            tolerated: Vec::new(),
+        }),
+        ..ProbeReport::empty("command", 1)
+    };
+    let report = serde_json::to_vec(&report).map_err(|error| error.to_string())?;
+    Ok(RawOutput::of_probe(report))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recorded(workload: &str, params: &str) -> Recorded {
+        let text = format!("arm = \"a\"\nworkload = \"{workload}\"\nparams = {{ {params} }}\n");
+        toml::from_str(&text).unwrap()
+    }
+
+    macro_rules! log {
+        ($name:literal) => {
+            include_bytes!(concat!(
+                "../../../tare/tests/golden/tools/",
+                $name,
+                "/stdout"
+            ))
+        };
+    }
+
+    #[test]
+    fn log_of_a_tool_is_read_by_its_own_decoder() {
+        let sysbench = recorded("sysbench-cpu", "threads = 2");
+        let values_of = |it: &Recorded, log: &[u8]| values(it, log).unwrap();
+        let read = values_of(&sysbench, log!("sysbench-cpu/unnamed-container"));
+        assert_eq!(read["sysbench.cpu.rate"], [3089.76]);
+        let case = "benchmark = \"MemoryAllocations.MemoryAllocationWithoutDate\", case = \"number_of_objects_to_allocate=1000\"";
+        let dotnet = recorded("benchmark-dotnet", case);
+        let read = values_of(&dotnet, log!("benchmark-dotnet/operations-without-date"));
+        assert_eq!(read["dotnet.operation.time"].len(), 3);
+    }
+
+    #[test]
+    fn log_of_another_tool_or_of_a_timed_one_is_refused() {
+        let wrong = values(&recorded("fio", ""), log!("sysbench-cpu/unnamed-container"));
+        assert!(wrong.unwrap_err().contains("fio"));
+        let timed = values(&recorded("netcat", ""), b"").unwrap_err();
+        assert!(timed.contains("no log of `netcat` is read"), "{timed}");
+        let param = values(&recorded("fio", "iodeph = 1"), b"").unwrap_err();
+        assert!(param.contains("iodeph"), "{param}");
+    }
+}
