@@ -249,6 +249,7 @@ fn escaped(text: &str) -> String {
             '"' => out.push_str("\\textquotedbl{}"),
             '`' => out.push_str("\\textasciigrave{}"),
             '\u{a0}' => out.push('~'),
+            '‡' => out.push_str("$\\ddagger$"),
             '×' => out.push_str("$\\times$"),
             '→' => out.push_str("$\\rightarrow$"),
             '′' => out.push_str("$'$"),

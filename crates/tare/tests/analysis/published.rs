@@ -457,13 +457,15 @@ columns = [{ label = "Docker", arm = "docker" }]
         panic!("a paper is files");
     };
     let latex = latex.iter().find(|it| it.name == "published.tex").unwrap();
+    let latex = String::from_utf8_lossy(&latex.content).into_owned();
+    assert!(latex.contains("A file $\\ddagger$ & "), "{latex}");
     let figure = tare::report::svg::figures(&here).remove(0).svg;
     for form in [
         words(&brief(&here, style)),
         drawn(&here),
         page(&here),
         markdown,
-        String::from_utf8_lossy(&latex.content).into_owned(),
+        latex,
         without_tags(&figure),
     ] {
         assert!(
