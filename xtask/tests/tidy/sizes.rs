@@ -41,7 +41,6 @@ crates/tare/tests/it/tools.rs 650 tests of one thing, with what they set up
 
 /// Longer functions, a line each: the file, the name, the reason.
 const LONG_FUNCTIONS: &str = "\
-crates/tare-agent/src/probe/command/execute.rs run one trial, whose steps share its processes
 crates/tare-core/src/analyze/together.rs joint one pass over the trials
 crates/tare/src/why/asked.rs ask one command, in the order of time
 crates/tare/src/env/docker/settings.rs every_setting_is_read its steps share what they look at

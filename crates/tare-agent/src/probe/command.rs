@@ -34,5 +34,6 @@ mod in_slices;
 #[cfg_attr(windows, path = "command/left_windows.rs")]
 pub(crate) mod left;
 mod port;
+mod prepared;
 #[cfg(unix)]
 mod watch;

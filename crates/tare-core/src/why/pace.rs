@@ -61,6 +61,14 @@ pub fn runs(first: &First) -> NonZeroU32 {
     runs.and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
 }
 
+/// What is said of it where the command runs several times in a trial.
+pub fn repeated(first: &First) -> Option<String> {
+    let runs = runs(first).get();
+    (runs > 1).then(|| {
+        format!("the command runs {runs} times in a trial, because a single run ends about where the processor quota is used up")
+    })
+}
+
 impl Pace {
     /// As far as one run on each side tells.
     pub fn of_one(first: &First) -> Self {

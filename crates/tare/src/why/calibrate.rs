@@ -118,12 +118,7 @@ pub fn look(
         is_fresh: ask.is_fresh(),
         in_slices,
     };
-    let runs = pace::runs(&first);
-    if runs.get() > 1 {
-        first.remarks.push(format!(
-            "the command runs {runs} times in a trial, because a single run ends about where the processor quota is used up"
-        ));
-    }
+    first.remarks.extend(pace::repeated(&first));
     Ok(first)
 }
 

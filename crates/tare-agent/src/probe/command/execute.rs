@@ -1,30 +1,25 @@
-//! Runs the program: its files and blanks, its start, its streams, and what is read back.
+//! Runs the program that is prepared: its start, its streams, and what is read back.
 //!
 //! What it cannot see: how systems differ in waiting for its end and in telling what it used (`ending`).
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
-use std::net::IpAddr;
 use std::num::NonZeroU32;
-use std::path::{Component, Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use tare_model::cluster::{ClusterView, HOSTFILE, HOSTFILE_NAME};
-use tare_model::command::{ADDRESS, BIND, FOLDER, PORT, Stdout};
-use tare_model::launch::RUN_VARIABLE;
 use tare_model::outcome::{Bytes, Exit};
 use tare_model::{CommandCall, CommandReport, Failure, Params, Reason, counter, whole_ns};
 
-use crate::args::{self, refused};
-use crate::folder::Folder;
+use crate::args::refused;
 use crate::meter::{Meter, ProbeError};
-use crate::program::{self, SEARCH_PATH};
 
 use super::ending::{wait, wait_for_end};
 use super::left;
-use super::port::{free_port, wait_until_it_listens};
+use super::port::wait_until_it_listens;
+use super::prepared::{Prepared, inside};
 #[cfg(unix)]
 use super::watch::Watch;
 
@@ -77,99 +72,7 @@ fn add(sum: &mut CommandReport, mut next: CommandReport) {
     *sum = next;
 }
 
-/// A program that is about to be started.
-struct Prepared {
-    folder: Folder,
-    argv: Vec<String>,
-    program: PathBuf,
-    command: Command,
-    own: Option<IpAddr>,
-    port: Option<u16>,
-}
-
 impl Prepared {
-    fn new(meter: &Meter, call: &CommandCall, params: &Params) -> Result<Self, ProbeError> {
-        let view = ClusterView::from_args(params).map_err(refused)?;
-        let folder = Folder::new(meter.workdir(), "tare-command")?;
-        // A node's own address. Of a pair's server it is not asked to be the only one: some serve on all.
-        let own = view.as_ref().and_then(|_| params.text("bind"));
-        let own: Option<IpAddr> = own.and_then(|text| text.parse().ok());
-        let port = match call.listens {
-            Some(transport) => Some(free_port(transport, own, params)?),
-            None => match params.value("port") {
-                Some(_) => Some(args::port(params, 1)?),
-                None => None,
-            },
-        };
-        let mut others = view.as_ref().map(ClusterView::blanks).unwrap_or_default();
-        if let Some(view) = &view {
-            let path = folder.path().join(HOSTFILE_NAME);
-            std::fs::write(&path, view.hostfile())
-                .map_err(|error| ProbeError::system("write the hostfile", &error))?;
-            others.push((HOSTFILE, path.to_string_lossy().into_owned()));
-        }
-        let blanks = Blanks {
-            others,
-            address: ["address", "bind"]
-                .iter()
-                .find_map(|name| params.text(name))
-                .unwrap_or("127.0.0.1")
-                .to_owned(),
-            bind: params.text("bind").unwrap_or("0.0.0.0").to_owned(),
-            port: port.map(|port| port.to_string()),
-            folder: folder.path().to_string_lossy().into_owned(),
-        };
-        let argv = call
-            .argv
-            .iter()
-            .map(|argument| blanks.fill(argument))
-            .collect::<Result<Vec<_>, _>>()?;
-        let program = look_up(&argv[0], call.variables.get("PATH").map(String::as_str))?;
-        for (name, text) in &call.files {
-            let path = inside(folder.path(), name)?;
-            std::fs::write(&path, blanks.fill(text)?)
-                .map_err(|error| ProbeError::system("write a file for the program", &error))?;
-        }
-        let mut command = Command::new(&program);
-        command
-            .args(&argv[1..])
-            .current_dir(call.directory.as_deref().map_or(folder.path(), Path::new))
-            .stdin(input(call)?)
-            .stdout(match call.stdout {
-                Stdout::Kept => Stdio::piped(),
-                Stdout::Discarded => Stdio::null(),
-                Stdout::Console => console()?,
-            })
-            .stderr(Stdio::piped());
-        if call.clean {
-            command.env_clear();
-            // The label by which everything of a run is found.
-            if let Some(run) = std::env::var_os(RUN_VARIABLE) {
-                command.env(RUN_VARIABLE, run);
-            }
-        }
-        for (name, value) in &call.variables {
-            command.env(name, blanks.fill(value)?);
-        }
-        if std::env::var_os("PATH").is_none() && !call.variables.contains_key("PATH") {
-            command.env("PATH", SEARCH_PATH);
-        }
-        if call.listens.is_some() {
-            end_with_this_process(&mut command);
-        }
-        for path in &call.cold {
-            make_cold(path)?;
-        }
-        Ok(Self {
-            folder,
-            argv,
-            program,
-            command,
-            own,
-            port,
-        })
-    }
-
     fn run(
         mut self,
         meter: &mut Meter,
@@ -292,7 +195,7 @@ fn run_in_slices(
 
 /// Has the kernel end a server with its worker, also where the worker is killed outright. Not for a program that
 /// is measured: its start would be another, slower one; it ends with its worker's last act (`left`).
-fn end_with_this_process(command: &mut Command) {
+pub(super) fn end_with_this_process(command: &mut Command) {
     #[cfg(target_os = "linux")]
     // SAFETY: between fork and exec only one system call is made, which takes numbers and is safe there.
     unsafe {
@@ -307,129 +210,6 @@ fn end_with_this_process(command: &mut Command) {
     }
     #[cfg(not(target_os = "linux"))]
     let _ = command;
-}
-
-/// What the placeholders stand for.
-struct Blanks {
-    /// Those of a cluster, by placeholder.
-    others: Vec<(&'static str, String)>,
-    address: String,
-    bind: String,
-    port: Option<String>,
-    folder: String,
-}
-
-impl Blanks {
-    fn fill(&self, text: &str) -> Result<String, ProbeError> {
-        let mut text = text
-            .replace(FOLDER, &self.folder)
-            .replace(ADDRESS, &self.address)
-            .replace(BIND, &self.bind);
-        for (blank, value) in &self.others {
-            text = text.replace(blank, value);
-        }
-        match &self.port {
-            Some(port) => Ok(text.replace(PORT, port)),
-            None if text.contains(PORT) => Err(refused(format!(
-                "`{PORT}` stands for nothing: the program neither serves nor is told a port"
-            ))),
-            None => Ok(text),
-        }
-    }
-}
-
-/// The file `name` of the folder; a name that leads out of it is refused.
-fn inside(folder: &Path, name: &str) -> Result<PathBuf, ProbeError> {
-    let relative = Path::new(name);
-    let is_plain = !name.is_empty()
-        && relative
-            .components()
-            .all(|part| matches!(part, Component::Normal(_)));
-    if is_plain {
-        return Ok(folder.join(relative));
-    }
-    Err(refused(format!(
-        "`{}` is no name of a file in the program's folder",
-        name.escape_default()
-    )))
-}
-
-/// The file that a shell would execute; `path` is the search path that the program will have.
-fn look_up(name: &str, path: Option<&str>) -> Result<PathBuf, ProbeError> {
-    let found = match path {
-        Some(path) => program::look_up_in(name, path.as_ref()),
-        None => program::look_up(name),
-    };
-    found.ok_or_else(|| {
-        ProbeError::Unavailable(Reason::MissingTool(name.escape_default().to_string()))
-    })
-}
-
-/// Where standard input comes from.
-fn input(call: &CommandCall) -> Result<Stdio, ProbeError> {
-    match &call.stdin_file {
-        Some(path) => std::fs::File::open(path).map(Stdio::from).map_err(|error| {
-            ProbeError::system(
-                &format!("open the standard input `{}`", path.escape_debug()),
-                &error,
-            )
-        }),
-        None if call.stdin.is_some() => Ok(Stdio::piped()),
-        None => Ok(Stdio::null()),
-    }
-}
-
-/// Drops a file's pages from the cache, so that the program reads it from the device.
-#[cfg(target_os = "linux")]
-fn make_cold(path: &str) -> Result<(), ProbeError> {
-    let failed = |error: io::Error| {
-        ProbeError::system(
-            &format!("drop `{}` from the cache", path.escape_debug()),
-            &error,
-        )
-    };
-    match std::fs::File::open(path) {
-        Ok(file) => {
-            // Only pages that are on the device already can be dropped.
-            file.sync_data().map_err(failed)?;
-            crate::direct_file::forget_pages(&file);
-            Ok(())
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(failed(error)),
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn make_cold(_path: &str) -> Result<(), ProbeError> {
-    Err(ProbeError::Unavailable(Reason::Unsupported(
-        "this system drops no single file from its cache".into(),
-    )))
-}
-
-/// Where the first process of this place writes. Where the processes of the whole machine are seen, number 1 is not
-/// of this place, and what it writes to is not touched.
-#[cfg(target_os = "linux")]
-fn console() -> Result<Stdio, ProbeError> {
-    let Some(first) = crate::proc::first_of_this_place() else {
-        return Err(ProbeError::Unavailable(Reason::NeedsPrivilege(
-            "to see the first process of this place, whose standard output is written to".into(),
-        )));
-    };
-    std::fs::OpenOptions::new()
-        .write(true)
-        .open(format!("/proc/{first}/fd/1"))
-        .map(Stdio::from)
-        .map_err(|error| {
-            ProbeError::system("open the standard output of the first process", &error)
-        })
-}
-
-#[cfg(not(target_os = "linux"))]
-fn console() -> Result<Stdio, ProbeError> {
-    Err(ProbeError::Unavailable(Reason::Unsupported(
-        "this system does not show where its first process writes".into(),
-    )))
 }
 
 fn not_started(program: &Path, error: &io::Error) -> ProbeError {

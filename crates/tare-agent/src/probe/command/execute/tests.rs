@@ -3,6 +3,8 @@
 use tare_model::command::Transport;
 use tare_model::outcome::Exit;
 
+use tare_model::cluster::ClusterView;
+
 use super::*;
 
 fn reported(call: &CommandCall) -> Result<CommandReport, ProbeError> {

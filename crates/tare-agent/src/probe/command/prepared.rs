@@ -1,0 +1,240 @@
+//! What is ready before a program is started: its folder and files, its arguments with their blanks filled, its streams.
+
+use std::io;
+use std::net::IpAddr;
+use std::path::{Component, Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tare_model::cluster::{ClusterView, HOSTFILE, HOSTFILE_NAME};
+use tare_model::command::{ADDRESS, BIND, FOLDER, PORT, Stdout};
+use tare_model::launch::RUN_VARIABLE;
+use tare_model::{CommandCall, Params, Reason};
+
+use crate::args::{self, refused};
+use crate::folder::Folder;
+use crate::meter::{Meter, ProbeError};
+use crate::program::{self, SEARCH_PATH};
+
+use super::execute::end_with_this_process;
+use super::port::free_port;
+
+/// A program that is about to be started.
+pub(super) struct Prepared {
+    pub(super) folder: Folder,
+    pub(super) argv: Vec<String>,
+    pub(super) program: PathBuf,
+    pub(super) command: Command,
+    pub(super) own: Option<IpAddr>,
+    pub(super) port: Option<u16>,
+}
+
+impl Prepared {
+    pub(super) fn new(
+        meter: &Meter,
+        call: &CommandCall,
+        params: &Params,
+    ) -> Result<Self, ProbeError> {
+        let view = ClusterView::from_args(params).map_err(refused)?;
+        let folder = Folder::new(meter.workdir(), "tare-command")?;
+        // A node's own address. Of a pair's server it is not asked to be the only one: some serve on all.
+        let own = view.as_ref().and_then(|_| params.text("bind"));
+        let own: Option<IpAddr> = own.and_then(|text| text.parse().ok());
+        let port = match call.listens {
+            Some(transport) => Some(free_port(transport, own, params)?),
+            None => match params.value("port") {
+                Some(_) => Some(args::port(params, 1)?),
+                None => None,
+            },
+        };
+        let mut others = view.as_ref().map(ClusterView::blanks).unwrap_or_default();
+        if let Some(view) = &view {
+            let path = folder.path().join(HOSTFILE_NAME);
+            std::fs::write(&path, view.hostfile())
+                .map_err(|error| ProbeError::system("write the hostfile", &error))?;
+            others.push((HOSTFILE, path.to_string_lossy().into_owned()));
+        }
+        let blanks = Blanks {
+            others,
+            address: ["address", "bind"]
+                .iter()
+                .find_map(|name| params.text(name))
+                .unwrap_or("127.0.0.1")
+                .to_owned(),
+            bind: params.text("bind").unwrap_or("0.0.0.0").to_owned(),
+            port: port.map(|port| port.to_string()),
+            folder: folder.path().to_string_lossy().into_owned(),
+        };
+        let argv = call
+            .argv
+            .iter()
+            .map(|argument| blanks.fill(argument))
+            .collect::<Result<Vec<_>, _>>()?;
+        let program = look_up(&argv[0], call.variables.get("PATH").map(String::as_str))?;
+        for (name, text) in &call.files {
+            let path = inside(folder.path(), name)?;
+            std::fs::write(&path, blanks.fill(text)?)
+                .map_err(|error| ProbeError::system("write a file for the program", &error))?;
+        }
+        let mut command = Command::new(&program);
+        command
+            .args(&argv[1..])
+            .current_dir(call.directory.as_deref().map_or(folder.path(), Path::new))
+            .stdin(input(call)?)
+            .stdout(match call.stdout {
+                Stdout::Kept => Stdio::piped(),
+                Stdout::Discarded => Stdio::null(),
+                Stdout::Console => console()?,
+            })
+            .stderr(Stdio::piped());
+        if call.clean {
+            command.env_clear();
+            // The label by which everything of a run is found.
+            if let Some(run) = std::env::var_os(RUN_VARIABLE) {
+                command.env(RUN_VARIABLE, run);
+            }
+        }
+        for (name, value) in &call.variables {
+            command.env(name, blanks.fill(value)?);
+        }
+        if std::env::var_os("PATH").is_none() && !call.variables.contains_key("PATH") {
+            command.env("PATH", SEARCH_PATH);
+        }
+        if call.listens.is_some() {
+            end_with_this_process(&mut command);
+        }
+        for path in &call.cold {
+            make_cold(path)?;
+        }
+        Ok(Self {
+            folder,
+            argv,
+            program,
+            command,
+            own,
+            port,
+        })
+    }
+}
+
+/// What the placeholders stand for.
+struct Blanks {
+    /// Those of a cluster, by placeholder.
+    others: Vec<(&'static str, String)>,
+    address: String,
+    bind: String,
+    port: Option<String>,
+    folder: String,
+}
+
+impl Blanks {
+    fn fill(&self, text: &str) -> Result<String, ProbeError> {
+        let mut text = text
+            .replace(FOLDER, &self.folder)
+            .replace(ADDRESS, &self.address)
+            .replace(BIND, &self.bind);
+        for (blank, value) in &self.others {
+            text = text.replace(blank, value);
+        }
+        match &self.port {
+            Some(port) => Ok(text.replace(PORT, port)),
+            None if text.contains(PORT) => Err(refused(format!(
+                "`{PORT}` stands for nothing: the program neither serves nor is told a port"
+            ))),
+            None => Ok(text),
+        }
+    }
+}
+
+/// The file `name` of the folder; a name that leads out of it is refused.
+pub(super) fn inside(folder: &Path, name: &str) -> Result<PathBuf, ProbeError> {
+    let relative = Path::new(name);
+    let is_plain = !name.is_empty()
+        && relative
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
+    if is_plain {
+        return Ok(folder.join(relative));
+    }
+    Err(refused(format!(
+        "`{}` is no name of a file in the program's folder",
+        name.escape_default()
+    )))
+}
+
+/// The file that a shell would execute; `path` is the search path that the program will have.
+fn look_up(name: &str, path: Option<&str>) -> Result<PathBuf, ProbeError> {
+    let found = match path {
+        Some(path) => program::look_up_in(name, path.as_ref()),
+        None => program::look_up(name),
+    };
+    found.ok_or_else(|| {
+        ProbeError::Unavailable(Reason::MissingTool(name.escape_default().to_string()))
+    })
+}
+
+/// Where standard input comes from.
+fn input(call: &CommandCall) -> Result<Stdio, ProbeError> {
+    match &call.stdin_file {
+        Some(path) => std::fs::File::open(path).map(Stdio::from).map_err(|error| {
+            ProbeError::system(
+                &format!("open the standard input `{}`", path.escape_debug()),
+                &error,
+            )
+        }),
+        None if call.stdin.is_some() => Ok(Stdio::piped()),
+        None => Ok(Stdio::null()),
+    }
+}
+
+/// Drops a file's pages from the cache, so that the program reads it from the device.
+#[cfg(target_os = "linux")]
+fn make_cold(path: &str) -> Result<(), ProbeError> {
+    let failed = |error: io::Error| {
+        ProbeError::system(
+            &format!("drop `{}` from the cache", path.escape_debug()),
+            &error,
+        )
+    };
+    match std::fs::File::open(path) {
+        Ok(file) => {
+            // Only pages that are on the device already can be dropped.
+            file.sync_data().map_err(failed)?;
+            crate::direct_file::forget_pages(&file);
+            Ok(())
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn make_cold(_path: &str) -> Result<(), ProbeError> {
+    Err(ProbeError::Unavailable(Reason::Unsupported(
+        "this system drops no single file from its cache".into(),
+    )))
+}
+
+/// Where the first process of this place writes. Where the processes of the whole machine are seen, number 1 is not
+/// of this place, and what it writes to is not touched.
+#[cfg(target_os = "linux")]
+fn console() -> Result<Stdio, ProbeError> {
+    let Some(first) = crate::proc::first_of_this_place() else {
+        return Err(ProbeError::Unavailable(Reason::NeedsPrivilege(
+            "to see the first process of this place, whose standard output is written to".into(),
+        )));
+    };
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open(format!("/proc/{first}/fd/1"))
+        .map(Stdio::from)
+        .map_err(|error| {
+            ProbeError::system("open the standard output of the first process", &error)
+        })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn console() -> Result<Stdio, ProbeError> {
+    Err(ProbeError::Unavailable(Reason::Unsupported(
+        "this system does not show where its first process writes".into(),
+    )))
+}
