@@ -193,25 +193,6 @@ fn run_in_slices(
     Err(crate::probe::linux_only("stopping a program on its way"))
 }
 
-/// Has the kernel end a server with its worker, also where the worker is killed outright. Not for a program that
-/// is measured: its start would be another, slower one; it ends with its worker's last act (`left`).
-pub(super) fn end_with_this_process(command: &mut Command) {
-    #[cfg(target_os = "linux")]
-    // SAFETY: between fork and exec only one system call is made, which takes numbers and is safe there.
-    unsafe {
-        use std::os::unix::process::CommandExt;
-        command.pre_exec(|| {
-            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0 {
-                Ok(())
-            } else {
-                Err(io::Error::last_os_error())
-            }
-        });
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = command;
-}
-
 fn not_started(program: &Path, error: &io::Error) -> ProbeError {
     let program = program.display().to_string();
     let program = program.escape_default();

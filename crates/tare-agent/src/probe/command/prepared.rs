@@ -15,7 +15,6 @@ use crate::folder::Folder;
 use crate::meter::{Meter, ProbeError};
 use crate::program::{self, SEARCH_PATH};
 
-use super::execute::end_with_this_process;
 use super::port::free_port;
 
 /// A program that is about to be started.
@@ -75,33 +74,7 @@ impl Prepared {
             std::fs::write(&path, blanks.fill(text)?)
                 .map_err(|error| ProbeError::system("write a file for the program", &error))?;
         }
-        let mut command = Command::new(&program);
-        command
-            .args(&argv[1..])
-            .current_dir(call.directory.as_deref().map_or(folder.path(), Path::new))
-            .stdin(input(call)?)
-            .stdout(match call.stdout {
-                Stdout::Kept => Stdio::piped(),
-                Stdout::Discarded => Stdio::null(),
-                Stdout::Console => console()?,
-            })
-            .stderr(Stdio::piped());
-        if call.clean {
-            command.env_clear();
-            // The label by which everything of a run is found.
-            if let Some(run) = std::env::var_os(RUN_VARIABLE) {
-                command.env(RUN_VARIABLE, run);
-            }
-        }
-        for (name, value) in &call.variables {
-            command.env(name, blanks.fill(value)?);
-        }
-        if std::env::var_os("PATH").is_none() && !call.variables.contains_key("PATH") {
-            command.env("PATH", SEARCH_PATH);
-        }
-        if call.listens.is_some() {
-            end_with_this_process(&mut command);
-        }
+        let command = command(call, &argv, (&program, folder.path()), &blanks)?;
         for path in &call.cold {
             make_cold(path)?;
         }
@@ -114,6 +87,62 @@ impl Prepared {
             port,
         })
     }
+}
+
+/// The program with its arguments, its folder, its streams and its variables.
+fn command(
+    call: &CommandCall,
+    argv: &[String],
+    (program, folder): (&Path, &Path),
+    blanks: &Blanks,
+) -> Result<Command, ProbeError> {
+    let mut command = Command::new(program);
+    command
+        .args(&argv[1..])
+        .current_dir(call.directory.as_deref().map_or(folder, Path::new))
+        .stdin(input(call)?)
+        .stdout(match call.stdout {
+            Stdout::Kept => Stdio::piped(),
+            Stdout::Discarded => Stdio::null(),
+            Stdout::Console => console()?,
+        })
+        .stderr(Stdio::piped());
+    if call.clean {
+        command.env_clear();
+        // The label by which everything of a run is found.
+        if let Some(run) = std::env::var_os(RUN_VARIABLE) {
+            command.env(RUN_VARIABLE, run);
+        }
+    }
+    for (name, value) in &call.variables {
+        command.env(name, blanks.fill(value)?);
+    }
+    if std::env::var_os("PATH").is_none() && !call.variables.contains_key("PATH") {
+        command.env("PATH", SEARCH_PATH);
+    }
+    if call.listens.is_some() {
+        end_with_this_process(&mut command);
+    }
+    Ok(command)
+}
+
+/// Has the kernel end a server with its worker, also where the worker is killed outright. Not for a program that
+/// is measured: its start would be another, slower one; it ends with its worker's last act (`left`).
+fn end_with_this_process(command: &mut Command) {
+    #[cfg(target_os = "linux")]
+    // SAFETY: between fork and exec only one system call is made, which takes numbers and is safe there.
+    unsafe {
+        use std::os::unix::process::CommandExt;
+        command.pre_exec(|| {
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0 {
+                Ok(())
+            } else {
+                Err(io::Error::last_os_error())
+            }
+        });
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = command;
 }
 
 /// What the placeholders stand for.
