@@ -36,7 +36,7 @@ pub struct Pace {
 
 /// How many times the command runs in a trial. Whether a single run that ends about where a quota is used up waits for
 /// a whole period or not at all depends on when the period began; runs one after another that use it up
-/// [`USES_UP`] times wait for about as long in every trial.
+/// twice wait for about as long in every trial.
 pub fn runs(first: &First) -> NonZeroU32 {
     let is_one = first.in_slices.is_ok()
         || first.cut_ns.is_some()
