@@ -1,8 +1,8 @@
 //! `why`: the half that touches the machine. What is asked, planned and concluded is in [`tare_core::why`].
 //!
-//! What is asked ([`question`], [`asked`]) is a command, which is carried into an environment ([`carry`]), a container of the user's
-//! ([`user`]) or two sides of a comparison ([`two_sides`]). It is looked at on both sides ([`calibrate`]), and then study
-//! after study is carried out ([`rounds`]). After any other study its suspects are tried ([`proving`]).
+//! What is asked (`question`, `asked`) is a command, which is carried into an environment ([`carry`]), a container of
+//! the user's (`user`) or two sides of a comparison (`two_sides`). It is looked at on both sides ([`calibrate`]), and
+//! then study after study is carried out (`rounds`). After any other study its suspects are tried (`proving`).
 
 pub use tare_core::why::*;
 pub use trouble::Trouble;
