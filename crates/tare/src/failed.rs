@@ -42,7 +42,7 @@ pub(crate) struct Failed {
     pub(crate) hint: Option<String>,
     /// Whether something that was started may still be there, so that the run's folder is kept for `tare clean`.
     pub(crate) may_have_left: bool,
-    /// Whether it is no failure: whoever read the output wants no more of it.
+    /// Whether it is no failure: the reader of the output has closed it.
     pub(crate) is_closed_pipe: bool,
 }
 

@@ -192,7 +192,7 @@ impl Question {
     }
 }
 
-/// Removes what stands beside the arms, tells the answer, and gives the folders of its runs back.
+/// Removes what was started next to the arms, writes the answer, and gives the folders of its runs back.
 fn end(
     session: Session,
     result: Result<Measured, Failed>,

@@ -9,7 +9,8 @@ use tare::config::{Adjustments, built_in};
 use tare::report::Made;
 use tare::report::terminal::{Style, brief, table};
 use tare_model::dossier::Dossier;
-use tare_model::{NoCounterpart, RunId, Study};
+use tare_model::publication::Publication;
+use tare_model::{NoCounterpart, Params, RunId, Study};
 
 use super::forms::made_of;
 use super::generator::publication_of;
@@ -311,6 +312,21 @@ fn every_rule_is_held_against_the_published_numbers() {
     assert!(n_decided >= 60, "{n_decided}");
 }
 
+/// A generated run of one workload in Docker with these parameters, held against a publication.
+fn in_docker(publication: &Publication, called: impl Fn(Params) -> Params) -> Dossier {
+    let mut run = super::generator::Plan::default()
+        .workloads(["integer"])
+        .arms(["docker"])
+        .seed(5)
+        .run();
+    for trial in &mut run.trials {
+        let params = std::mem::take(&mut trial.trial.cell.params);
+        trial.trial.cell.params = called(params);
+    }
+    run.head.study.publication = Some(publication.clone());
+    analyze(&run, &super::generator::find)
+}
+
 #[test]
 fn a_whole_file_is_a_line_times_all_lines_and_a_difference_says_its_direction() {
     let publication = publication_of(
@@ -331,17 +347,9 @@ columns = [{ label = "Docker over host", arm = "docker", over = "host" }]
 "#,
     );
     let dossier = |times: i64| {
-        let mut run = super::generator::Plan::default()
-            .workloads(["integer"])
-            .arms(["docker"])
-            .seed(5)
-            .run();
-        for trial in &mut run.trials {
-            let params = std::mem::take(&mut trial.trial.cell.params);
-            trial.trial.cell.params = params.with("lines", times).with("files", 2i64);
-        }
-        run.head.study.publication = Some(publication.clone());
-        analyze(&run, &super::generator::find)
+        in_docker(&publication, |params| {
+            params.with("lines", times).with("files", 2i64)
+        })
     };
     let value = |dossier: &Dossier, table: usize| {
         let tables = &dossier.publication.as_ref().unwrap().tables;
@@ -397,7 +405,7 @@ fn a_study_says_its_scale_and_one_at_the_published_scale_none() {
     for (id, text) in full {
         assert_eq!(scale(text, id), "", "{id}");
     }
-    // Its files are of the greatest size of the grid, beside which the text's of 64 kB stand.
+    // Its files have the greatest size of the grid; the text's have 64 kB.
     let cluster = include_str!("../../../../examples/studies/cluster-full.toml");
     assert_eq!(scale(cluster, "cluster-full"), "size = 1g here, 64k there");
 }
@@ -422,19 +430,7 @@ rows = ["file"]
 columns = [{ label = "Docker", arm = "docker" }]
 "#,
     );
-    let dossier = |lines: i64| {
-        let mut run = super::generator::Plan::default()
-            .workloads(["integer"])
-            .arms(["docker"])
-            .seed(5)
-            .run();
-        for trial in &mut run.trials {
-            let params = std::mem::take(&mut trial.trial.cell.params);
-            trial.trial.cell.params = params.with("lines", lines);
-        }
-        run.head.study.publication = Some(publication.clone());
-        analyze(&run, &super::generator::find)
-    };
+    let dossier = |lines: i64| in_docker(&publication, |params| params.with("lines", lines));
     let (here, there) = (dossier(100), dossier(1000));
     let row = |dossier: &Dossier| dossier.publication.as_ref().unwrap().tables[0].rows[0].clone();
     let [small, same] = [&here, &there].map(row);

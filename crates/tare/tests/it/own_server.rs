@@ -128,22 +128,12 @@ fn server_in_an_environment_is_asked_by_the_host() {
         return skip("root", "no network namespace can be made here");
     }
     let product = Product::new();
-    let ask = [
-        "why",
-        "--json",
-        "-",
-        "--budget",
-        "15s",
-        "--env",
-        "container",
-        "--url",
-        "http://:80/",
-        "--",
-        "perl",
-        "-e",
-        SERVER,
-    ];
-    let dossier = product.run(ask).expect(0).json();
+    let ask = |env: &'static str| {
+        let question = ["why", "--json", "-", "--budget", "15s", "--env", env];
+        let server = ["--url", "http://:80/", "--", "perl", "-e", SERVER];
+        product.run([&question[..], &server].concat())
+    };
+    let dossier = ask("container").expect(0).json();
     assert_valid_dossier(&dossier);
     let cells = dossier["cells"].as_array().unwrap();
     let request = cells
@@ -153,16 +143,5 @@ fn server_in_an_environment_is_asked_by_the_host() {
         request.is_some_and(|cell| cell["n_blocks"].as_u64() >= Some(3)),
         "{dossier:#}"
     );
-    let refused = product.run([
-        "why",
-        "--env",
-        "docker:network=host",
-        "--url",
-        "http://:80/",
-        "--",
-        "perl",
-        "-e",
-        SERVER,
-    ]);
-    refused.expect(2).complains("network");
+    ask("docker:network=host").expect(2).complains("network");
 }
