@@ -125,6 +125,26 @@ pub fn confirmed(paused: &CommandReport, whole: &CommandReport) -> Result<(), St
     ))
 }
 
+/// Whether a program has as many processors wherever it was seen: copies that take turns share one of those that all of
+/// them have, and then what is wrong with it is wrong with all.
+///
+/// # Errors
+/// Why it has to run in one go, as what follows "because it".
+pub fn on_as_many_processors<'a>(
+    reports: impl IntoIterator<Item = &'a CommandReport>,
+) -> Result<(), String> {
+    let permitted = |report: &CommandReport| report.usage.get(counter::PERMITTED_CPUS).copied();
+    let all: Vec<f64> = reports.into_iter().filter_map(permitted).collect();
+    let least = all.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = all.iter().copied().fold(0.0, f64::max);
+    if least >= most {
+        return Ok(());
+    }
+    Err(format!(
+        "has {most} processors on one side and {least} on the other, which turns on one processor would hide"
+    ))
+}
+
 /// Its processor time, nanoseconds; 0 where nobody counted it.
 fn worked_ns(report: &CommandReport) -> f64 {
     let used = [counter::USER, counter::SYS].iter();
@@ -294,5 +314,18 @@ mod tests {
             ..failed
         };
         assert_eq!(confirmed(&tolerated, &whole), Ok(()));
+    }
+
+    #[test]
+    fn program_with_fewer_processors_in_one_place_runs_in_one_go() {
+        let on = |cpus: f64| {
+            let mut report = computing();
+            report.usage.insert("permitted_cpus".to_owned(), cpus);
+            report
+        };
+        assert_eq!(on_as_many_processors(&[on(2.0), on(2.0)]), Ok(()));
+        assert_eq!(on_as_many_processors(&[on(2.0), computing()]), Ok(()));
+        let why = on_as_many_processors(&[on(2.0), on(1.0)]).unwrap_err();
+        assert!(why.starts_with("has 2 processors on one side and 1 on the other"));
     }
 }

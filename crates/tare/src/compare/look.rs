@@ -13,6 +13,7 @@ use crate::output;
 use crate::report;
 use crate::why::observed::{Observed, SideLook, common as common_of_two};
 use crate::why::{Ask, calibrate};
+use crate::workload::stoppable;
 
 /// Output from which on it is not kept of every run.
 const CHATTY_BYTES: usize = 16 << 10;
@@ -148,6 +149,7 @@ fn common(looks: &[SideLook]) -> Result<InSlices, String> {
     let first = all
         .next()
         .unwrap_or_else(|| Err("was not seen".to_owned()))?;
+    stoppable::on_as_many_processors(looks.iter().map(|look| &look.observed.report))?;
     all.try_fold(first, |one, other| Ok(common_of_two(one, other?)))
 }
 

@@ -82,6 +82,7 @@ impl Session<'_> {
             ..call.clone()
         };
         let mut common: Option<InSlices> = None;
+        let mut reports = Vec::new();
         let mut whole = None;
         for trial in &usable {
             let Some(raw) = self.looked(trial, &observed)? else {
@@ -96,8 +97,13 @@ impl Session<'_> {
                 }
                 Err(why) => return Ok(Some(Err((trial.cell.arm.to_string(), why)))),
             }
+            let report = command_output::report(&raw).ok();
             if trial.cell.arm == self.study().baseline {
-                whole = command_output::report(&raw).ok();
+                whole.clone_from(&report);
+            }
+            reports.extend(report);
+            if let Err(why) = stoppable::on_as_many_processors(&reports) {
+                return Ok(Some(Err((trial.cell.arm.to_string(), why))));
             }
         }
         let (Some(slices), Some(whole)) = (common, whole) else {
