@@ -4,14 +4,22 @@ use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
 use crate::workspace::root;
 
-/// Says what comes next.
+/// Says what comes next, and after the first such line how long after it.
 pub(crate) fn step(what: &str) {
-    eprintln!("== {what}");
+    static FIRST: OnceLock<Instant> = OnceLock::new();
+    let seconds = FIRST.get_or_init(Instant::now).elapsed().as_secs();
+    if seconds == 0 {
+        eprintln!("== {what}");
+    } else {
+        eprintln!("== {what} (after {seconds} s)");
+    }
 }
 
 /// The values of a command's flags, each of which takes one: what is given, else its default.

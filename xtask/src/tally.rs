@@ -15,7 +15,7 @@ use crate::skips::Skips;
 const FLAKY_LIMIT: usize = 3;
 
 /// How many of the slowest tests are told.
-const SLOWEST: usize = 8;
+const SLOWEST: usize = 40;
 
 /// A test that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
