@@ -36,9 +36,10 @@ pub(crate) struct ServiceFlags {
     /// Ask over so many connections at once.
     #[arg(long, value_name = "N", requires = "url", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     connections: u32,
-    /// Send so many requests a second, whether or not earlier ones were answered (default: each connection waits for its answer).
-    #[arg(long, value_name = "R", requires = "url")]
-    rate: Option<f64>,
+    /// Send so many requests a second, whether or not earlier ones were answered (default: each connection waits for its
+    /// answer). Of several rates, separated by commas, the highest is found that both sides keep up with.
+    #[arg(long, value_name = "R", requires = "url", value_delimiter = ',')]
+    rate: Vec<f64>,
     /// Open a new connection for each request.
     #[arg(long, requires = "url")]
     no_keep_alive: bool,
@@ -79,7 +80,19 @@ impl ServiceFlags {
         self.url.is_some()
     }
 
-    /// The client, if the command is a server. Its port may be the one that is published.
+    /// The rates at which both sides are to be asked, rising, if there are several.
+    pub(super) fn rates(&self) -> Vec<f64> {
+        let mut rates = self.rate.clone();
+        rates.sort_by(f64::total_cmp);
+        rates.dedup();
+        if rates.len() < 2 {
+            rates.clear();
+        }
+        rates
+    }
+
+    /// The client, if the command is a server; of several rates it has the lowest. Its port may be the one that is
+    /// published.
     pub(super) fn client(&self) -> Result<Option<UserClient>, Failed> {
         if let Some(url) = &self.url {
             return self.asked_by_url(url).map(Some);
@@ -123,14 +136,14 @@ impl ServiceFlags {
 
     fn asked_by_url(&self, url: &str) -> Result<UserClient, Failed> {
         let Target { host, port, path } = target(url)?;
-        if let Some(rate) = self.rate
-            && !(rate.is_finite() && rate > 0.0)
-        {
+        let is_rate = |rate: &f64| rate.is_finite() && *rate > 0.0;
+        if let Some(rate) = self.rate.iter().find(|rate| !is_rate(rate)) {
             return Err(
                 wrong(format!("`--rate {rate}` is no number of requests a second"))
-                    .hint("for example `--rate 500`"),
+                    .hint("for example `--rate 500`, or `--rate 100,200,400`"),
             );
         }
+        let rate = self.rate.iter().copied().reduce(f64::min);
         let mut request = Request {
             method: self.method.clone(),
             ..Request::get(&path)
@@ -164,12 +177,12 @@ impl ServiceFlags {
             http: Some(Asked {
                 host: Some(host),
                 connections: self.connections,
-                rate: self.rate,
+                rate,
                 keep_alive: !self.no_keep_alive,
                 expect: self.expect,
                 ..asked
             }),
-            trial_ns: self.rate.map_or(TRIAL_NS, |_| RATE_TRIAL_NS),
+            trial_ns: rate.map_or(TRIAL_NS, |_| RATE_TRIAL_NS),
             port,
             ready: self.ready.as_deref().map_or(Ok(usual), ready)?,
             ready_ns: self.ready_timeout.unwrap_or(READY_NS),

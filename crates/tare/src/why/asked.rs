@@ -1,12 +1,12 @@
 //! A question from its first look to its answer: which mechanism makes a command cost more in an environment.
 
 use tare_model::WhyOutcome;
-use tare_model::dossier::Dossier;
+use tare_model::dossier::{Dossier, Span};
 
 use super::question::Question;
 use super::rounds::{Ending, Measured, Runner};
 use super::words::{tell_first, tell_round, too_long, usual};
-use super::{Ask, First, again, carry, conclude, cut_off, studies, user};
+use super::{Ask, First, again, calibrate, carry, conclude, cut_off, served, studies, user};
 use crate::cx::files;
 use crate::cx::stdin::{self, Input};
 use crate::env;
@@ -61,6 +61,15 @@ impl Question {
         let result = this
             .ask(&session, &progress)
             .and_then(|(mut ask, mut first)| {
+                if !this.rates.is_empty() {
+                    let cx = session.context(&progress);
+                    let sides = calibrate::look_at_rates(&cx, &ask, &this.rates)?;
+                    let n_before = ask.carried.len();
+                    served::settle_rate(&mut ask, &sides);
+                    for line in &ask.carried[n_before..] {
+                        output::tell(line);
+                    }
+                }
                 let mut runner = Runner::new(place, &mut session, &mut store, &progress, begun_ns);
                 if let Some(cut_ns) = cut_off::decided(&ask, &first, runner.left_ns(&ask)) {
                     first.cut_ns = Some(cut_ns);
@@ -289,8 +298,8 @@ fn rounds(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Measu
 }
 
 /// Until both sides were compared closely enough, or the time is over: more blocks of both, first in a part of the time,
-/// so that some is left to say why. With `then_why` a difference that is still there after a closer look is enough, and
-/// the time for a search is left: it has both sides in its blocks again.
+/// so that some is left to say why. With `then_why` a difference that is plain, or still there after a closer look, is
+/// enough, and the time for a search is left: it has both sides in its blocks again.
 fn closer(
     ask: &Ask,
     first: &First,
@@ -302,7 +311,8 @@ fn closer(
     let first_part = if ask.own.is_some() { 4 } else { 2 };
     let mut part = first_part;
     while !measured.is_over() && !why::is_settled(&measured.dossier) {
-        if then_why && part < first_part && differs(&measured) {
+        let is_enough = part < first_part || is_plain(ask, &measured);
+        if then_why && is_enough && differs(&measured) {
             break;
         }
         let pace = Pace::of(&measured.data, &ask.driver, first);
@@ -341,10 +351,20 @@ fn decided(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Meas
 
 /// Whether the sides of a user's container look different but for their intervals.
 fn may_differ(ask: &Ask, measured: &Measured) -> bool {
+    let ratio = ratio(ask, measured);
+    ask.own.is_some() && ratio.is_some_and(|ratio| ratio.point.ln().abs() >= WORTH_A_SEARCH.ln())
+}
+
+/// Whether all of the interval is worth a search.
+fn is_plain(ask: &Ask, measured: &Measured) -> bool {
+    let ratio = ratio(ask, measured);
+    ratio.is_some_and(|it| it.low >= WORTH_A_SEARCH || it.high <= WORTH_A_SEARCH.recip())
+}
+
+fn ratio(ask: &Ask, measured: &Measured) -> Option<Span> {
     let mut cells = measured.dossier.cells.iter();
     let cell = cells.find(|cell| cell.arm == ask.driver && cell.metric == ask.metric);
-    let ratio = cell.and_then(|cell| cell.ratio);
-    ask.own.is_some() && ratio.is_some_and(|ratio| ratio.point.ln().abs() >= WORTH_A_SEARCH.ln())
+    cell?.ratio
 }
 
 /// Whether there is a difference to explain: the command is slower or faster, or starting the environment takes long.

@@ -18,7 +18,7 @@ use tare_model::{
 use tare_model::{counter, fact};
 
 use super::observed::{First, Inside, Observed, SideLook, common};
-use super::served::AtServer;
+use super::served::{AtRate, AtServer};
 use super::studies::CHATTY_BYTES;
 use super::trouble::{absent, failed, how, meaning, said};
 use super::{Ask, HOST, Trouble, carry, pace, proxied, served};
@@ -99,7 +99,11 @@ pub fn look(
                 .to_owned(),
         );
     }
-    let in_slices = in_slices.and_then(|host| Ok(common(host, inside_slices(ask, &env)?)));
+    let in_slices = in_slices.and_then(|on_host| {
+        let inside = inside_slices(ask, &env)?;
+        stoppable::on_as_many_processors([&host.report, &env.report])?;
+        Ok(common(on_host, inside))
+    });
     remarks.extend(match &in_slices {
         _ if is_server => None,
         Ok(slices) => format!(
@@ -179,6 +183,43 @@ pub fn look_at_side(
         in_slices,
         prints_same,
     })
+}
+
+/// How the servers of both sides answer at these rates, which rise: each side until it falls behind.
+///
+/// # Errors
+/// Why one cannot be asked, with what helps.
+pub fn look_at_rates(
+    cx: &Context<'_>,
+    ask: &Ask,
+    rates: &[f64],
+) -> Result<[Vec<AtRate>; 2], Trouble> {
+    let on = |driver: &str, settings: &Params, call: &CommandCall| {
+        let (seen, ..) = at(cx, ask, driver, settings, |instance| {
+            let mut tried = Tried::new(cx, ask, instance, Duration::from_nanos(ask.budget_ns));
+            let mut seen: Vec<AtRate> = Vec::new();
+            for rate in rates {
+                let call = served::at_rate(call, *rate);
+                let (report, _) = tried.reported(driver, &call)?;
+                seen.extend(AtRate::of(*rate, &report));
+                if seen.last().is_none_or(|last| !last.keeps_up()) {
+                    break;
+                }
+            }
+            Ok((seen, Vec::new()))
+        })?;
+        Ok(seen)
+    };
+    let base = ask.base();
+    let (there, here) = (base.change, ask.change());
+    Ok([
+        on(
+            &base.driver,
+            &base.settings,
+            &there.changed(ask.call.clone()),
+        )?,
+        on(&ask.driver, &ask.settings, &here.changed(ask.call.clone()))?,
+    ])
 }
 
 /// How it can be cut inside.

@@ -39,6 +39,8 @@ pub(crate) struct Question {
     pub(crate) pick: Option<Pick>,
     /// What asks the command from outside, if that is a server.
     pub(crate) client: Option<UserClient>,
+    /// Rates at which it asks both sides before anything else, rising; none for a client that has one load.
+    pub(crate) rates: Vec<f64>,
     /// How long everything may take, nanoseconds.
     pub(crate) budget_ns: u64,
     /// Seed of the order.

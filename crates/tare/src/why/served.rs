@@ -8,9 +8,16 @@ use super::trouble::{absent, how, said};
 use super::{Ask, Trouble};
 use crate::cx::Context;
 use crate::env::Instance;
+use crate::report::terminal::time;
 use crate::run::resident::{NoAnswer, ResidentServer};
+use crate::service::asked::Asked;
 use crate::service::ready::First;
 use crate::service::user::UserClient;
+
+/// How long a server is asked at each of several rates, nanoseconds.
+const AT_RATE_NS: u64 = 1_000_000_000;
+/// A server keeps up with a rate of which it answers this part.
+const KEEPS_UP: f64 = 0.95;
 
 /// A server in an instance, once it was started.
 #[derive(Debug, Default)]
@@ -102,6 +109,117 @@ fn answer(report: &CommandReport) -> Option<First> {
     })
 }
 
+/// How a server answered at one rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AtRate {
+    /// Requests a second that were sent.
+    rate: f64,
+    /// Requests a second that were answered.
+    answered: f64,
+    /// Mean latency from when each was to be sent, nanoseconds.
+    mean_ns: f64,
+}
+
+impl AtRate {
+    /// From what is reported of a trial at this rate.
+    pub(super) fn of(rate: f64, report: &CommandReport) -> Option<Self> {
+        let text = String::from_utf8_lossy(&report.stdout.0);
+        let number = |name: &str| {
+            let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+            lines.find(|(of, _)| *of == name)?.1.parse().ok()
+        };
+        Some(Self {
+            rate,
+            answered: number("throughput")?,
+            mean_ns: number("mean_ns")?,
+        })
+    }
+
+    /// Whether as much was answered as was sent.
+    pub(super) fn keeps_up(&self) -> bool {
+        self.answered >= KEEPS_UP * self.rate
+    }
+
+    fn described(&self) -> String {
+        let mean = time(self.mean_ns);
+        if self.keeps_up() {
+            mean
+        } else {
+            format!("{mean}, falls behind: {:.0} answered", self.answered)
+        }
+    }
+}
+
+/// The call of a server whose client sends so many requests a second.
+pub(super) fn at_rate(call: &CommandCall, rate: f64) -> CommandCall {
+    changed(call, |client, http| {
+        http.rate = Some(rate);
+        client.trial_ns = client.trial_ns.max(AT_RATE_NS);
+    })
+}
+
+fn changed(call: &CommandCall, change: impl FnOnce(&mut UserClient, &mut Asked)) -> CommandCall {
+    let mut call = call.clone();
+    if let Some(mut client) = UserClient::of(&call).ok().flatten()
+        && let Some(mut http) = client.http.take()
+    {
+        change(&mut client, &mut http);
+        client.http = Some(http);
+        call.client = Some(client.to_text());
+    }
+    call
+}
+
+/// Has the question asked at the highest rate that both sides keep up with, and tells how they did at each.
+pub(super) fn settle_rate(ask: &mut Ask, sides: &[Vec<AtRate>; 2]) {
+    let Some((lines, rate)) = at_all_rates(&ask.driver, sides) else {
+        return;
+    };
+    ask.call = changed(&ask.call, |_, http| http.rate = Some(rate));
+    ask.carried.extend(lines);
+}
+
+/// How the sides did at each rate, a line each, and the rate to ask at.
+fn at_all_rates(env: &str, [there, here]: &[Vec<AtRate>; 2]) -> Option<(Vec<String>, f64)> {
+    let last = |side: &[AtRate]| {
+        let kept = side.iter().rev().find(|one| one.keeps_up());
+        kept.map(|one| one.rate)
+    };
+    let lowest = there.first()?.rate;
+    let longer = if there.len() > here.len() {
+        there
+    } else {
+        here
+    };
+    let mut lines: Vec<String> = longer
+        .iter()
+        .enumerate()
+        .map(|(at, one)| {
+            let side = |side: &[AtRate]| {
+                side.get(at)
+                    .map_or_else(|| "not asked".to_owned(), AtRate::described)
+            };
+            format!(
+                "at {} requests a second the mean latency is {} bare; {} in `{env}`",
+                one.rate,
+                side(there),
+                side(here)
+            )
+        })
+        .collect();
+    let both = last(there).zip(last(here));
+    let rate = both.map(|(there, here)| there.min(here));
+    lines.push(match rate {
+        Some(rate) => format!(
+            "asked at {rate} requests a second, the highest of these rates that both sides keep up with"
+        ),
+        None => format!(
+            "asked at {lowest} requests a second, although a side falls behind at that rate: give lower ones"
+        ),
+    });
+    Some((lines, rate.unwrap_or(lowest)))
+}
+
 /// Why a server was not asked, for the user.
 fn unanswered(place: &str, client: &UserClient, why: NoAnswer) -> Trouble {
     let place = place.to_owned();
@@ -133,5 +251,57 @@ fn unanswered(place: &str, client: &UserClient, why: NoAnswer) -> Trouble {
             how: "could not be run".to_owned(),
             said: format!(": {why}"),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::http::Request;
+    use crate::service::program;
+
+    fn at(rate: f64, answered: f64) -> AtRate {
+        AtRate {
+            rate,
+            answered,
+            mean_ns: 2e6,
+        }
+    }
+
+    #[test]
+    fn highest_rate_that_both_keep_up_with_is_asked_at() {
+        let there = vec![at(100.0, 100.0), at(200.0, 199.0), at(400.0, 395.0)];
+        let here = vec![at(100.0, 99.0), at(200.0, 201.0), at(400.0, 250.0)];
+        let (lines, rate) = at_all_rates("docker", &[there.clone(), here]).unwrap();
+        assert_eq!((lines.len(), rate), (4, 200.0));
+        assert!(lines[2].contains("2.00 ms bare; 2.00 ms, falls behind: 250 answered in `docker`"));
+        let (lines, rate) = at_all_rates("docker", &[there, vec![at(100.0, 50.0)]]).unwrap();
+        assert_eq!(rate, 100.0);
+        assert!(lines[1].contains("not asked in `docker`"), "{lines:?}");
+        assert!(lines[3].contains("give lower ones"), "{lines:?}");
+        assert!(at_all_rates("docker", &[Vec::new(), Vec::new()]).is_none());
+    }
+
+    #[test]
+    fn rate_is_read_from_a_trial_and_put_into_a_call() {
+        let mut report = program::report(Vec::new(), 1);
+        report.stdout.0 = b"requests 9\nmean_ns 1500.5\nthroughput 98.500\n".to_vec();
+        let one = AtRate::of(100.0, &report).unwrap();
+        assert_eq!((one.mean_ns, one.answered), (1500.5, 98.5));
+        report.stdout.0.clear();
+        assert_eq!(AtRate::of(100.0, &report), None);
+        let client = UserClient {
+            http: Some(Asked::of(Request::get("/")).unwrap()),
+            ..UserClient::default()
+        };
+        let call = CommandCall {
+            client: Some(client.to_text()),
+            ..CommandCall::new::<&str>("server", [])
+        };
+        let client = UserClient::of(&at_rate(&call, 50.0)).unwrap().unwrap();
+        assert_eq!(client.http.unwrap().rate, Some(50.0));
+        assert_eq!(client.trial_ns, AT_RATE_NS);
+        let plain = CommandCall::new::<&str>("true", []);
+        assert_eq!(at_rate(&plain, 1.0), plain);
     }
 }

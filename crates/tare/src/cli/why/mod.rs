@@ -145,6 +145,7 @@ impl Why {
             metric,
             pick,
             client,
+            rates: self.service.rates(),
             ..question
         })
     }
