@@ -29,6 +29,9 @@ mod findings;
 
 use findings::findings;
 
+/// From this ratio on the cause of what is not decided is searched for.
+pub const WORTH_A_SEARCH: f64 = 1.1;
+
 /// What creating and removing an environment takes.
 const START_UP: &str = "start-up.total.time";
 
@@ -78,12 +81,11 @@ pub fn suspects(run: &RunData, dossier: &Dossier) -> Vec<Trial> {
     };
     let metric = metric(env);
     let mut suspects = counterfactual::suspects(&case, &metric, env);
-    let word = dossier
+    let cell = dossier
         .cells
         .iter()
-        .find(|cell| cell.arm == env.id.as_str() && cell.metric == metric)
-        .map(|cell| cell.verdict);
-    if !has_start_up(&readings, env, word) {
+        .find(|cell| cell.arm == env.id.as_str() && cell.metric == metric);
+    if !has_start_up(&readings, env, cell) {
         suspects.retain(|trial| trial.suspect.metric == metric);
     }
     suspects
@@ -91,27 +93,32 @@ pub fn suspects(run: &RunData, dossier: &Dossier) -> Vec<Trial> {
 
 /// Whether the total of the answer contains what creating and removing the environment takes, so that shares are
 /// those of starting and command together. A number that the command prints, or its processor time, never does.
-fn has_start_up(readings: &Readings, env: &ArmSpec, word: Option<Verdict>) -> bool {
+fn has_start_up(readings: &Readings, env: &ArmSpec, cell: Option<&DossierCell>) -> bool {
     let typical =
         |metric: &str| tare_stats::median(&plain(&readings.values(env.id.as_str(), metric)));
     match (typical(START_UP), typical(user_command::WALL)) {
         (Some(start_up), Some(wall)) if metric(env) == user_command::WALL => {
-            is_mostly_start_up(start_up / wall, word)
+            is_mostly_start_up(start_up / wall, cell.is_some_and(costs_more))
         }
         _ => false,
     }
 }
 
-/// The same from how many times as long as the command inside starting takes. Where the command itself costs more,
+/// The same from how many times as long as the command inside starting takes. Where the command itself `costs_more`,
 /// that was the question, unless the command is next to nothing.
-fn is_mostly_start_up(times: f64, word: Option<Verdict>) -> bool {
+fn is_mostly_start_up(times: f64, costs_more: bool) -> bool {
     /// Beside starting that takes so many times as long, a command is next to nothing.
     const NEXT_TO_NOTHING: f64 = 10.0;
-    times
-        > match word {
-            Some(Verdict::MaterialCost | Verdict::Cost) => NEXT_TO_NOTHING,
-            _ => 1.0,
-        }
+    times > if costs_more { NEXT_TO_NOTHING } else { 1.0 }
+}
+
+/// Whether the command itself costs more, or may: its ratio is worth a search although its interval is wide.
+fn costs_more(cell: &DossierCell) -> bool {
+    match cell.verdict {
+        Verdict::MaterialCost | Verdict::Cost => true,
+        Verdict::Inconclusive => cell.ratio.is_some_and(|it| it.point >= WORTH_A_SEARCH),
+        _ => false,
+    }
 }
 
 /// Whether a suspect is about creating and removing the environment rather than about the command in it.
@@ -140,7 +147,7 @@ pub fn conclude(run: &RunData) -> Dossier {
         .to_owned();
     dossier.ladder = ladder::climbed(run, &readings, &metric, &unit, id);
     let word = cell.as_ref().map(|cell| cell.verdict);
-    let has_start_up = has_start_up(&readings, env, word);
+    let has_start_up = has_start_up(&readings, env, cell.as_ref());
     dossier.findings = findings(run, &readings, &dossier, env, has_start_up);
     dossier
         .findings
@@ -403,13 +410,23 @@ pub(super) mod tests {
 
     #[test]
     fn starting_is_in_the_total_only_where_the_command_costs_nothing_or_is_next_to_nothing() {
-        let cost = Some(Verdict::MaterialCost);
         // A script of a third of a second in a container that takes half a second to make.
-        assert!(!is_mostly_start_up(1.3, cost));
-        assert!(is_mostly_start_up(1.3, Some(Verdict::Equivalent)));
-        assert!(is_mostly_start_up(1.3, Some(Verdict::Inconclusive)));
-        assert!(is_mostly_start_up(200.0, cost));
-        assert!(!is_mostly_start_up(0.7, Some(Verdict::Equivalent)));
+        assert!(!is_mostly_start_up(1.3, true));
+        assert!(is_mostly_start_up(1.3, false));
+        assert!(is_mostly_start_up(200.0, true));
+        assert!(!is_mostly_start_up(0.7, false));
+        for (verdict, point, costs) in [
+            (Verdict::MaterialCost, 1.03, true),
+            (Verdict::Inconclusive, 1.3, true),
+            (Verdict::Inconclusive, 1.05, false),
+            (Verdict::Equivalent, 1.0, false),
+        ] {
+            let cell = DossierCell {
+                verdict,
+                ..composed::cell("command.wall.time", point)
+            };
+            assert_eq!(costs_more(&cell), costs, "{verdict:?} {point}");
+        }
     }
 
     #[test]

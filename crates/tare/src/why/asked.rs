@@ -3,6 +3,7 @@
 use tare_model::WhyOutcome;
 use tare_model::dossier::{Dossier, Span};
 
+use super::conclude::WORTH_A_SEARCH;
 use super::question::Question;
 use super::rounds::{Ending, Measured, Runner};
 use super::words::{tell_first, tell_round, too_long, usual};
@@ -231,8 +232,6 @@ fn end(
     Ok(Exit::Done)
 }
 
-/// From this ratio on the cause of what is not decided is searched for.
-const WORTH_A_SEARCH: f64 = 1.1;
 /// Blocks of the first study that gives more to what is not decided.
 const AGAIN_FIRST: u32 = 24;
 
@@ -312,7 +311,9 @@ fn closer(
     let mut part = first_part;
     while !measured.is_over() && !why::is_settled(&measured.dossier) {
         let is_enough = part < first_part || is_plain(ask, &measured);
-        if then_why && is_enough && differs(&measured) {
+        // Of a container of the user's own the time for its search is left in any case.
+        let may = ask.own.is_none() && may_differ(ask, &measured);
+        if then_why && is_enough && (differs(&measured) || may) {
             break;
         }
         let pace = Pace::of(&measured.data, &ask.driver, first);
@@ -349,10 +350,10 @@ fn decided(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Meas
     measured
 }
 
-/// Whether the sides of a user's container look different but for their intervals.
+/// Whether the sides look different but for their interval.
 fn may_differ(ask: &Ask, measured: &Measured) -> bool {
     let ratio = ratio(ask, measured);
-    ask.own.is_some() && ratio.is_some_and(|ratio| ratio.point.ln().abs() >= WORTH_A_SEARCH.ln())
+    ratio.is_some_and(|ratio| ratio.point.ln().abs() >= WORTH_A_SEARCH.ln())
 }
 
 /// Whether all of the interval is worth a search.

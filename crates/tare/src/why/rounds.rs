@@ -174,8 +174,9 @@ impl<'a> Runner<'a> {
         if let Some(asks) = &ask.own {
             self.tell_likeliest(asks);
         }
+        // One run inside may take a third longer than one outside for no reason of the environment's.
         let is_slower =
-            ask.own.is_none() && first.env.wall_ns as f64 > 1.3 * first.host.wall_ns as f64;
+            ask.own.is_none() && first.env.wall_ns as f64 > 1.5 * first.host.wall_ns as f64;
         let trials = why::suspects_of_one(ask, first);
         if let (true, Some(trial)) = (is_slower, trials.first()) {
             self.tell_suspicion(&trial.suspect.cause, &trial.suspect.claim);

@@ -14,7 +14,7 @@ use super::Beside;
 mod flags;
 mod needed;
 
-use flags::{Files, Flags, Form, scalar};
+use flags::{Files, Flags, Form, scalar, words};
 pub(super) use flags::{nanoseconds, plain, strings};
 pub(super) use needed::{Needed, needed};
 
@@ -333,8 +333,8 @@ fn line(config: &Value, name: &str, network: Option<&str>) -> Result<Service, Pr
     }
     let image = image(config, service, name)?;
     let (entry, command) = (
-        strings(service.get("entrypoint")),
-        strings(service.get("command")),
+        words(service.get("entrypoint")),
+        words(service.get("command")),
     );
     if let Some((program, _)) = entry.split_first() {
         flags.word("--entrypoint", program);

@@ -42,6 +42,14 @@ pub(crate) fn strings(value: Option<&Value>) -> Vec<String> {
     }
 }
 
+/// The words of a command; a text is split as a shell would: some versions of the plugin print it as it stands in the
+/// file.
+pub(super) fn words(value: Option<&Value>) -> Vec<String> {
+    let text = value.and_then(Value::as_str).map(plain);
+    let split = text.as_deref().and_then(shlex::split);
+    split.unwrap_or_else(|| strings(value))
+}
+
 /// Nanoseconds of a length such as `1m30s` or `1.5s`.
 pub(crate) fn nanoseconds(text: &str) -> Option<i64> {
     let (mut all, mut rest) = (0.0, text);

@@ -130,6 +130,25 @@ fn what_the_plugin_really_prints_is_carried_or_told() {
 }
 
 #[test]
+fn command_is_split_where_the_plugin_prints_it_as_one_text() {
+    for (command, words) in [
+        (
+            json!("serve -q 'a b' $$HOME"),
+            json!(["serve", "-q", "a b", "$HOME"]),
+        ),
+        (json!(["serve", "a b"]), json!(["serve", "a b"])),
+        (json!("it's"), json!(["it's"])),
+    ] {
+        let config = json!({"services": {"web": {"image": "x", "command": command}}});
+        let web = line(&config, "web", None).unwrap();
+        assert_eq!(web.unsaid["Cmd"], words);
+        let config = json!({"services": {"web": {"image": "x", "entrypoint": command}}});
+        let web = line(&config, "web", None).unwrap();
+        assert_eq!(web.words[3], words[0].as_str().unwrap());
+    }
+}
+
+#[test]
 fn a_health_check_becomes_the_flags_of_the_client() {
     for (check, test, flags) in [
         (
