@@ -273,10 +273,10 @@ fn of_entries(pair: Pair<'_>) -> Vec<Part> {
             if usual.get(&name) == Some(&value) {
                 continue;
             }
-            let text = if value.is_empty() {
-                name.clone()
-            } else {
-                format!("{name}={value}")
+            let text = match field {
+                _ if value.is_empty() => name.clone(),
+                "Tmpfs" => format!("{name}:{value}"),
+                _ => format!("{name}={value}"),
             };
             let text = printable(&text.chars().take(60).collect::<String>());
             parts.push(Part {
