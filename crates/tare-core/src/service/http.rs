@@ -339,38 +339,33 @@ impl AnswerReader {
 
     fn take_head(&mut self, bytes: &[u8]) -> Result<usize, Unreadable> {
         let before = self.pending.len();
-        let room = HEAD_BYTES - before;
-        self.pending.extend(&bytes[..bytes.len().min(room)]);
-        if matches!(self.pending.as_slice(), [0x15 | 0x16, 0x03, ..]) {
-            return Err(Unreadable::Tls);
-        }
-        let mut headers = [httparse::EMPTY_HEADER; HEADERS];
-        let mut answer = httparse::Response::new(&mut headers);
-        let length = match answer.parse(&self.pending) {
-            Ok(httparse::Status::Complete(length)) => length,
-            Ok(httparse::Status::Partial) if self.pending.len() >= HEAD_BYTES => {
-                return Err(Unreadable::LongHead);
+        let arrived = &bytes[..bytes.len().min(HEAD_BYTES - before)];
+        // Mostly all of it arrives at once, and is read where it is.
+        let found = if before == 0 {
+            let found = head(arrived)?;
+            if found.is_none() {
+                self.pending.extend(arrived);
             }
-            Ok(httparse::Status::Partial) => return Ok(bytes.len()),
-            Err(httparse::Error::TooManyHeaders) => return Err(Unreadable::LongHead),
-            Err(error) => {
-                let seen = &self.pending[..self.pending.len().min(40)];
-                let seen = String::from_utf8_lossy(seen);
-                return Err(not_http(&format!("{error}, in `{}`", seen.escape_debug())));
-            }
+            found
+        } else {
+            self.pending.extend(arrived);
+            head(&self.pending)?
         };
-        let status = answer.code.unwrap_or_default();
+        let Some(found) = found else {
+            return Ok(bytes.len());
+        };
+        self.pending.clear();
+        let used = found.length - before;
+        let status = found.status;
         if (100..200).contains(&status) && status != 101 {
             // An interim answer; the one that counts follows.
-            self.pending.clear();
-            return Ok(length - before);
+            return Ok(used);
         }
         self.answered.status = status;
-        let framing = framing(&answer)?;
-        self.answered.keeps = framing.keeps;
-        self.answered.location = framing.location;
+        self.answered.keeps = found.framing.keeps;
+        self.answered.location = found.framing.location;
         let has_no_body = self.is_head_request || matches!(status, 101 | 204 | 304);
-        self.part = match framing.part {
+        self.part = match found.framing.part {
             _ if has_no_body => Part::Done,
             Part::Length(0) => Part::Done,
             part => part,
@@ -378,8 +373,38 @@ impl AnswerReader {
         if self.part == Part::Rest {
             self.answered.keeps = false;
         }
-        self.pending.clear();
-        Ok(length - before)
+        Ok(used)
+    }
+}
+
+/// A head that is complete.
+struct Head {
+    /// Its bytes, with the empty line.
+    length: usize,
+    status: u16,
+    framing: Framing,
+}
+
+/// The head with which an answer begins; `None` where more of it is to come.
+fn head(bytes: &[u8]) -> Result<Option<Head>, Unreadable> {
+    if matches!(bytes, [0x15 | 0x16, 0x03, ..]) {
+        return Err(Unreadable::Tls);
+    }
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS];
+    let mut answer = httparse::Response::new(&mut headers);
+    match answer.parse(bytes) {
+        Ok(httparse::Status::Complete(length)) => Ok(Some(Head {
+            length,
+            status: answer.code.unwrap_or_default(),
+            framing: framing(&answer)?,
+        })),
+        Ok(httparse::Status::Partial) if bytes.len() >= HEAD_BYTES => Err(Unreadable::LongHead),
+        Ok(httparse::Status::Partial) => Ok(None),
+        Err(httparse::Error::TooManyHeaders) => Err(Unreadable::LongHead),
+        Err(error) => {
+            let seen = String::from_utf8_lossy(&bytes[..bytes.len().min(40)]);
+            Err(not_http(&format!("{error}, in `{}`", seen.escape_debug())))
+        }
     }
 }
 
@@ -398,22 +423,24 @@ fn framing(answer: &httparse::Response<'_, '_>) -> Result<Framing, Unreadable> {
             let mut words = value.split(',').map(str::trim);
             words.any(|it| it.eq_ignore_ascii_case(word))
         };
-        match header.name.to_ascii_lowercase().as_str() {
-            "content-length" => {
-                let found: u64 = value
-                    .trim()
-                    .parse()
-                    .map_err(|_| not_http("its length is no number"))?;
-                if length.is_some_and(|length| length != found) {
-                    return Err(not_http("it has two lengths"));
-                }
-                length = Some(found);
+        let is = |name: &str| header.name.eq_ignore_ascii_case(name);
+        if is("content-length") {
+            let found: u64 = value
+                .trim()
+                .parse()
+                .map_err(|_| not_http("its length is no number"))?;
+            if length.is_some_and(|length| length != found) {
+                return Err(not_http("it has two lengths"));
             }
-            "transfer-encoding" => is_chunked |= has("chunked"),
-            "connection" if has("close") => keeps = false,
-            "connection" if has("keep-alive") => keeps = true,
-            "location" => location = Some(value.escape_debug().to_string()),
-            _ => {}
+            length = Some(found);
+        } else if is("transfer-encoding") {
+            is_chunked |= has("chunked");
+        } else if is("connection") && has("close") {
+            keeps = false;
+        } else if is("connection") && has("keep-alive") {
+            keeps = true;
+        } else if is("location") {
+            location = Some(value.escape_debug().to_string());
         }
     }
     let part = match (is_chunked, length) {

@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
-use tare_model::whole_part;
+use tare_model::{whole_ns, whole_part};
 
 use super::asked::Asked;
 use super::http::{AnswerReader, Answered, Request, Unreadable};
@@ -190,6 +190,7 @@ impl<'c> Client<'c> {
             }
         };
         let (mut n_begun, mut counted_from_ns) = (0, None);
+        let (mut checked_ns, mut events) = (begun_ns, Vec::with_capacity(EVENTS));
         loop {
             let mut now_ns = self.clock.now_ns();
             while !is_over(n_begun, now_ns)
@@ -210,7 +211,9 @@ impl<'c> Client<'c> {
                 return Ok(slice);
             }
             let next_ns = (!is_ending && !idle.is_empty()).then(|| due_ns(n_begun));
-            for at in self.wait(server, next_ns, now_ns)? {
+            self.wait(server, next_ns, now_ns, &mut events)?;
+            for event in &events {
+                let at = usize::try_from(event.data.u64()).unwrap_or_default();
                 let line = &mut self.peers[server].lines[at];
                 if line.reader.is_none() {
                     // The server has closed an idle connection.
@@ -219,29 +222,34 @@ impl<'c> Client<'c> {
                     idle.push(at);
                 }
             }
-            self.check_limits(server)?;
+            // Limits are seconds, and a look at all connections takes as long as a request.
+            if now_ns.saturating_sub(checked_ns) >= whole_ns(LOOK) {
+                self.check_limits(server)?;
+                checked_ns = now_ns;
+            }
         }
     }
 
-    /// The connections on which something has arrived, at the latest when the next request is due.
-    fn wait(&self, server: usize, next_ns: Option<u64>, now_ns: u64) -> io::Result<Vec<usize>> {
+    /// Waits until something has arrived on connections, at the latest when the next request is due.
+    fn wait(
+        &self,
+        server: usize,
+        next_ns: Option<u64>,
+        now_ns: u64,
+        events: &mut Vec<epoll::Event>,
+    ) -> io::Result<()> {
+        events.clear();
         let Some(watch) = &self.peers[server].watch else {
-            return Ok(Vec::new());
+            return Ok(());
         };
         let until_ns = |next_ns: u64| next_ns.saturating_sub(now_ns).saturating_sub(SPIN_NS);
-        let mut events = Vec::with_capacity(EVENTS);
         let wait = next_ns.map_or(LOOK, |next_ns| Duration::from_nanos(until_ns(next_ns)));
         let wait = Timespec::try_from(wait.min(LOOK)).map_err(io::Error::other)?;
-        match epoll::wait(
-            watch,
-            rustix::buffer::spare_capacity(&mut events),
-            Some(&wait),
-        ) {
+        match epoll::wait(watch, rustix::buffer::spare_capacity(events), Some(&wait)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let place = |event: &epoll::Event| usize::try_from(event.data.u64()).unwrap_or_default();
-        Ok(events.iter().map(place).collect())
+        Ok(())
     }
 
     /// Puts the next request on a connection.
