@@ -83,6 +83,22 @@ pub(super) fn run(inside: &Inside<'_>, go: OwnedFd, status: OwnedFd) -> ! {
     sys::leave(REFUSED_STATUS)
 }
 
+/// Writes the own address and name into the overlay's list of hosts, as engines do: a program that asks for its own
+/// name would wait for a name server. A list that is bound there, or a link, is somebody's; and where the root is
+/// read-only the name stays unknown.
+fn name_address(plan: &Plan, addresses: &PairAddresses) {
+    const HOSTS: &str = "/etc/hosts";
+    let mut binds = plan.spec.binds.iter();
+    let is_bound = binds.any(|bind| matches!(bind.target.as_str(), HOSTS | "/etc" | "/etc/"));
+    let is_file = std::fs::symlink_metadata(HOSTS).is_ok_and(|found| found.is_file());
+    if is_bound || !is_file {
+        return;
+    }
+    let opened = std::fs::OpenOptions::new().append(true).open(HOSTS);
+    let line = format!("\n{}\t{}\n", addresses.arm, plan.spec.hostname);
+    let _ = opened.and_then(|mut file| file.write_all(line.as_bytes()));
+}
+
 /// The program's arguments, with the agent's path inside put in for the word `agent`.
 fn arguments(inside: &Inside<'_>) -> Vec<String> {
     let spec = &inside.plan.spec;
@@ -144,6 +160,9 @@ fn build(inside: &Inside<'_>, missing: &mut Vec<Missing>) -> Result<(), LaunchEr
     }
     if spec.namespaces.uts {
         sys::set_host_name(&spec.hostname).map_err(refused("set the host name"))?;
+        if let (Some(addresses), Some(_)) = (inside.addresses, inside.layers) {
+            name_address(plan, addresses);
+        }
     }
     std::env::set_current_dir(&spec.workdir)
         .map_err(refused(&format!("enter `{}`", spec.workdir)))?;

@@ -103,6 +103,42 @@ fn the_addresses_of_the_pair_are_told_and_the_hosts_network_is_the_loopback() {
     instance.stop(&world.cx()).unwrap();
 }
 
+/// As in an engine's container: else a program that asks for its own name waits for a name server.
+#[test]
+fn the_own_name_leads_to_the_own_address() {
+    let (_turn, world) = needed!(turn_where("hosts", is_available));
+    let before = fs::read("/etc/hosts").unwrap();
+    let mut environment = configure(&Params::new().with("network", "veth"));
+    let mut instance = match environment.start(&world.cx(), StartMode::Resident) {
+        Ok(instance) => instance,
+        Err(EnvError::Absent { why, .. }) => return skip("root", &why),
+        Err(error) => panic!("{error}"),
+    };
+    hello(instance.as_mut());
+    let request = Request::Run {
+        trial: 1,
+        call: CommandCall::new("sh", ["-c", "grep \"$(uname -n)\" /etc/hosts"]).to_probe(),
+        target_ns: 0,
+        limit_ns: 20_000_000_000,
+        workdir: instance.workdir(),
+        hold: false,
+        turns: None,
+        cpu: None,
+    };
+    instance.channel().send(&request).unwrap();
+    let reply = instance.channel().receive(Duration::from_secs(30)).unwrap();
+    let Reply::Done { raw, .. } = reply else {
+        panic!("{reply:?}");
+    };
+    let report: tare_model::ProbeReport = serde_json::from_slice(&raw.stdout.0).unwrap();
+    let said = String::from_utf8(report.command.unwrap().stdout.0).unwrap();
+    let address = instance.address_from_host().unwrap();
+    assert_eq!(said.trim_end(), format!("{address}\ttare"));
+    instance.stop(&world.cx()).unwrap();
+    environment.remove(&world.cx()).unwrap();
+    assert_eq!(fs::read("/etc/hosts").unwrap(), before);
+}
+
 #[test]
 fn an_impossible_limit_is_an_error_with_a_way_out_and_leaves_nothing() {
     let (_turn, world) = needed!(turn_where("impossible", is_available));
