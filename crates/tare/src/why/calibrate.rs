@@ -17,8 +17,8 @@ use tare_model::{
 };
 use tare_model::{counter, fact};
 
-use super::observed::{First, Inside, Observed, SideLook, common};
-use super::served::{AtRate, AtServer};
+use super::observed::{First, Inside, Observed, common};
+use super::served::AtServer;
 use super::studies::CHATTY_BYTES;
 use super::trouble::{absent, failed, how, meaning, said};
 use super::{Ask, HOST, Trouble, carry, pace, proxied, served};
@@ -26,12 +26,15 @@ use crate::cause::switch::target;
 use crate::cx::{CONTROL_LIMIT, Context, Event};
 use crate::env::question::{self, NoAnswer};
 use crate::env::{self, Availability, Channel, EnvError, Instance, StartMode, Wanted};
-use crate::report::command_line;
 use crate::workload::{stoppable, user_command};
 
 mod inside;
+mod rates;
+mod side;
 
 pub use inside::look_inside;
+pub use rates::look_at_rates;
+pub use side::look_at_side;
 
 /// How long after a worker's limit its agent may still say so.
 const GRACE: Duration = Duration::from_secs(3);
@@ -124,102 +127,6 @@ pub fn look(
     };
     first.remarks.extend(pace::repeated(&first));
     Ok(first)
-}
-
-/// Looks at one of several commands that are compared, in its environment, after so many warm-ups and where wanted
-/// twice. What its first run took is given to `first_run` as soon as it is known.
-///
-/// # Errors
-/// Why it cannot be measured, with what helps.
-pub fn look_at_side(
-    cx: &Context<'_>,
-    ask: &Ask,
-    (warm_ups, is_twice): (u32, bool),
-    first_run: &dyn Fn(u64),
-) -> Result<SideLook, Trouble> {
-    let call = CommandCall {
-        observe: true,
-        ..ask.call.clone()
-    };
-    let limit = Duration::from_nanos((ask.budget_ns / 2).max(5_000_000_000));
-    let ((mut look, in_slices, prints_same), facts, _) =
-        at(cx, ask, &ask.driver, &ask.settings, |instance| {
-            let mut tried = Tried::new(cx, ask, instance, limit);
-            for _ in 0..warm_ups {
-                tried.reported(&ask.driver, &ask.call)?;
-            }
-            let (report, counters) = tried.reported(&ask.driver, &call)?;
-            let exit = report.exit;
-            if !(exit.is_success() || stoppable::is_tolerated(&report)) {
-                return Err(Trouble::FailsAtSide {
-                    command: command_line(&ask.command),
-                    how: how(exit),
-                    said: said(&report),
-                });
-            }
-            check_pick(ask, "of the command", &report)?;
-            first_run(report.wall_ns);
-            let prints_same = if is_twice && report.wall_ns <= TWICE_BELOW_NS / 5 {
-                Some(tried.again(&ask.driver, &ask.call)?.0.stdout == report.stdout)
-            } else {
-                None
-            };
-            let look = Observed {
-                wall_ns: report.wall_ns,
-                report,
-                counters,
-                facts: Facts::new(),
-            };
-            let in_slices = if ask.driver == HOST {
-                tried.stopped_on_host(&look)?
-            } else {
-                inside_slices(ask, &look)
-            };
-            Ok(((look, in_slices, prints_same), Vec::new()))
-        })?;
-    look.facts = facts;
-    Ok(SideLook {
-        observed: look,
-        in_slices,
-        prints_same,
-    })
-}
-
-/// How the servers of both sides answer at these rates, which rise: each side until it falls behind.
-///
-/// # Errors
-/// Why one cannot be asked, with what helps.
-pub fn look_at_rates(
-    cx: &Context<'_>,
-    ask: &Ask,
-    rates: &[f64],
-) -> Result<[Vec<AtRate>; 2], Trouble> {
-    let on = |driver: &str, settings: &Params, call: &CommandCall| {
-        let (seen, ..) = at(cx, ask, driver, settings, |instance| {
-            let mut tried = Tried::new(cx, ask, instance, Duration::from_nanos(ask.budget_ns));
-            let mut seen: Vec<AtRate> = Vec::new();
-            for rate in rates {
-                let call = served::at_rate(call, *rate);
-                let (report, _) = tried.reported(driver, &call)?;
-                seen.extend(AtRate::of(*rate, &report));
-                if seen.last().is_none_or(|last| !last.keeps_up()) {
-                    break;
-                }
-            }
-            Ok((seen, Vec::new()))
-        })?;
-        Ok(seen)
-    };
-    let base = ask.base();
-    let (there, here) = (base.change, ask.change());
-    Ok([
-        on(
-            &base.driver,
-            &base.settings,
-            &there.changed(ask.call.clone()),
-        )?,
-        on(&ask.driver, &ask.settings, &here.changed(ask.call.clone()))?,
-    ])
 }
 
 /// How it can be cut inside.

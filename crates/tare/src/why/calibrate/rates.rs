@@ -1,0 +1,49 @@
+//! A first look at servers under load: what each side answers at rising rates.
+//!
+//! What it cannot see: what lies between two rates.
+
+use std::time::Duration;
+
+use tare_model::{CommandCall, Params};
+
+use super::super::served::{self, AtRate};
+use super::super::{Ask, Trouble};
+use super::{Tried, at};
+use crate::cx::Context;
+
+/// How the servers of both sides answer at these rates, which rise: each side until it falls behind.
+///
+/// # Errors
+/// Why one cannot be asked, with what helps.
+pub fn look_at_rates(
+    cx: &Context<'_>,
+    ask: &Ask,
+    rates: &[f64],
+) -> Result<[Vec<AtRate>; 2], Trouble> {
+    let on = |driver: &str, settings: &Params, call: &CommandCall| {
+        let (seen, ..) = at(cx, ask, driver, settings, |instance| {
+            let mut tried = Tried::new(cx, ask, instance, Duration::from_nanos(ask.budget_ns));
+            let mut seen: Vec<AtRate> = Vec::new();
+            for rate in rates {
+                let call = served::at_rate(call, *rate);
+                let (report, _) = tried.reported(driver, &call)?;
+                seen.extend(AtRate::of(*rate, &report));
+                if seen.last().is_none_or(|last| !last.keeps_up()) {
+                    break;
+                }
+            }
+            Ok((seen, Vec::new()))
+        })?;
+        Ok(seen)
+    };
+    let base = ask.base();
+    let (there, here) = (base.change, ask.change());
+    Ok([
+        on(
+            &base.driver,
+            &base.settings,
+            &there.changed(ask.call.clone()),
+        )?,
+        on(&ask.driver, &ask.settings, &here.changed(ask.call.clone()))?,
+    ])
+}

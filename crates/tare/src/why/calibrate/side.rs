@@ -1,0 +1,74 @@
+//! A first look at one of several commands that are compared.
+//!
+//! What it cannot see: a command that fails now and then.
+
+use std::time::Duration;
+
+use tare_model::{CommandCall, Facts};
+
+use super::super::observed::{Observed, SideLook};
+use super::super::trouble::{how, said};
+use super::super::{Ask, HOST, Trouble};
+use super::{TWICE_BELOW_NS, Tried, at, check_pick, inside_slices};
+use crate::cx::Context;
+use crate::report::command_line;
+use crate::workload::stoppable;
+
+/// Looks at one of several commands that are compared, in its environment, after so many warm-ups and where wanted
+/// twice. What its first run took is given to `first_run` as soon as it is known.
+///
+/// # Errors
+/// Why it cannot be measured, with what helps.
+pub fn look_at_side(
+    cx: &Context<'_>,
+    ask: &Ask,
+    (warm_ups, is_twice): (u32, bool),
+    first_run: &dyn Fn(u64),
+) -> Result<SideLook, Trouble> {
+    let call = CommandCall {
+        observe: true,
+        ..ask.call.clone()
+    };
+    let limit = Duration::from_nanos((ask.budget_ns / 2).max(5_000_000_000));
+    let ((mut look, in_slices, prints_same), facts, _) =
+        at(cx, ask, &ask.driver, &ask.settings, |instance| {
+            let mut tried = Tried::new(cx, ask, instance, limit);
+            for _ in 0..warm_ups {
+                tried.reported(&ask.driver, &ask.call)?;
+            }
+            let (report, counters) = tried.reported(&ask.driver, &call)?;
+            let exit = report.exit;
+            if !(exit.is_success() || stoppable::is_tolerated(&report)) {
+                return Err(Trouble::FailsAtSide {
+                    command: command_line(&ask.command),
+                    how: how(exit),
+                    said: said(&report),
+                });
+            }
+            check_pick(ask, "of the command", &report)?;
+            first_run(report.wall_ns);
+            let prints_same = if is_twice && report.wall_ns <= TWICE_BELOW_NS / 5 {
+                Some(tried.again(&ask.driver, &ask.call)?.0.stdout == report.stdout)
+            } else {
+                None
+            };
+            let look = Observed {
+                wall_ns: report.wall_ns,
+                report,
+                counters,
+                facts: Facts::new(),
+            };
+            let in_slices = if ask.driver == HOST {
+                tried.stopped_on_host(&look)?
+            } else {
+                inside_slices(ask, &look)
+            };
+            Ok(((look, in_slices, prints_same), Vec::new()))
+        })?;
+    look.facts = facts;
+    Ok(SideLook {
+        observed: look,
+        in_slices,
+        prints_same,
+    })
+}
