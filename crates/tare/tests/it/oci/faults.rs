@@ -309,11 +309,13 @@ fn when_host_and_supervisor_are_killed_the_cgroups_are_swept() {
     child.kill().unwrap();
     child.wait().unwrap();
     wait_until("its processes are gone", || labelled(&run).is_empty());
-    assert!(!left_of(&run).is_empty(), "nobody was there to remove them");
     let other = Oci.sweep(&world.cx(), "it-another-run").unwrap();
     assert!(other.is_empty(), "{other:?}");
+    // The inner one may have removed them in the moment before its own end.
+    let is_left = !left_of(&run).is_empty();
     let swept = Oci.sweep(&world.cx(), &run).unwrap();
-    assert!(swept.iter().any(|line| line.contains(&run)), "{swept:?}");
+    let is_swept = swept.iter().any(|line| line.contains(&run));
+    assert!(is_swept || !is_left, "{swept:?}");
     assert!(left_of(&run).is_empty());
 }
 
