@@ -84,7 +84,7 @@ pub(super) fn run(inside: &Inside<'_>, go: OwnedFd, status: OwnedFd) -> ! {
 }
 
 /// Writes the own address and name into the overlay's list of hosts, as engines do: a program that asks for its own
-/// name would wait for a name server. A list that is bound there, or a link, is somebody's; and where the root is
+/// name would wait for a name server. A list that is bound there, or a link, is the user's; and where the root is
 /// read-only the name stays unknown.
 fn name_address(plan: &Plan, addresses: &PairAddresses) {
     const HOSTS: &str = "/etc/hosts";

@@ -129,7 +129,7 @@ pub fn confirmed(paused: &CommandReport, whole: &CommandReport) -> Result<(), St
 /// them have, and then what is wrong with it is wrong with all.
 ///
 /// # Errors
-/// Why it has to run in one go, as what follows "because it".
+/// Why it cannot be cut, as what follows "because it".
 pub fn on_as_many_processors<'a>(
     reports: impl IntoIterator<Item = &'a CommandReport>,
 ) -> Result<(), String> {
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn program_with_fewer_processors_in_one_place_runs_in_one_go() {
+    fn program_with_fewer_processors_in_one_place_is_not_cut() {
         let on = |cpus: f64| {
             let mut report = computing();
             report.usage.insert("permitted_cpus".to_owned(), cpus);

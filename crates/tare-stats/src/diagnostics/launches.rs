@@ -56,6 +56,6 @@ pub fn launches(d: &[f64], of: &[u32]) -> Option<Launches> {
     Some(Launches {
         count,
         ratio,
-        factor: if ratio > 1.0 { stretched.max(1.0) } else { 1.0 },
+        factor: if ratio > 1.0 { stretched } else { 1.0 },
     })
 }

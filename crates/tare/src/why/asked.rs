@@ -65,10 +65,9 @@ impl Question {
                 if !this.rates.is_empty() {
                     let cx = session.context(&progress);
                     let sides = calibrate::look_at_rates(&cx, &ask, &this.rates)?;
-                    let n_before = ask.carried.len();
-                    served::settle_rate(&mut ask, &sides);
-                    for line in &ask.carried[n_before..] {
-                        output::tell(line);
+                    for line in served::settle_rate(&mut ask, &sides) {
+                        output::tell(&line);
+                        ask.carried.push(line);
                     }
                 }
                 let mut runner = Runner::new(place, &mut session, &mut store, &progress, begun_ns);

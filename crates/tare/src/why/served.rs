@@ -99,8 +99,7 @@ pub(super) fn alike(ask: &Ask, host: &CommandReport, env: &CommandReport) -> Res
 /// The first answer, where Tare asked itself.
 fn answer(report: &CommandReport) -> Option<First> {
     let text = String::from_utf8_lossy(&report.stdout.0);
-    let line = text.lines().find_map(|line| line.strip_prefix("answer "))?;
-    let mut words = line.split(' ');
+    let mut words = named(&text, "answer")?.split(' ');
     Some(First {
         status: words.next()?.parse().ok()?,
         bytes: words.next()?.parse().ok()?,
@@ -124,10 +123,7 @@ impl AtRate {
     /// From what is reported of a trial at this rate.
     pub(super) fn of(rate: f64, report: &CommandReport) -> Option<Self> {
         let text = String::from_utf8_lossy(&report.stdout.0);
-        let number = |name: &str| {
-            let mut lines = text.lines().filter_map(|line| line.split_once(' '));
-            lines.find(|(of, _)| *of == name)?.1.parse().ok()
-        };
+        let number = |name: &str| named(&text, name)?.parse().ok();
         Some(Self {
             rate,
             answered: number("throughput")?,
@@ -170,13 +166,13 @@ fn changed(call: &CommandCall, change: impl FnOnce(&mut UserClient, &mut Asked))
     call
 }
 
-/// Has the question asked at the highest rate that both sides keep up with, and tells how they did at each.
-pub(super) fn settle_rate(ask: &mut Ask, sides: &[Vec<AtRate>; 2]) {
+/// Has the question asked at the highest rate that both sides keep up with; how they did at each, a line each.
+pub(super) fn settle_rate(ask: &mut Ask, sides: &[Vec<AtRate>; 2]) -> Vec<String> {
     let Some((lines, rate)) = at_all_rates(&ask.driver, sides) else {
-        return;
+        return Vec::new();
     };
     ask.call = changed(&ask.call, |_, http| http.rate = Some(rate));
-    ask.carried.extend(lines);
+    lines
 }
 
 /// How the sides did at each rate, a line each, and the rate to ask at.
@@ -218,6 +214,12 @@ fn at_all_rates(env: &str, [there, here]: &[Vec<AtRate>; 2]) -> Option<(Vec<Stri
         ),
     });
     Some((lines, rate.unwrap_or(lowest)))
+}
+
+/// What follows a name at the beginning of a line.
+fn named<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+    lines.find(|(of, _)| *of == name).map(|(_, rest)| rest)
 }
 
 /// Why a server was not asked, for the user.
