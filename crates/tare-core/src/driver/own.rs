@@ -20,6 +20,9 @@ pub const WITHOUT: &str = "without";
 /// What the names of causes begin with that are a difference of the user's own environment.
 pub const OWN: &str = "own.";
 
+/// Of so many things that a program may need each is kept alone.
+const SINGLE_MOST: usize = 5;
+
 /// Whether an arm with these settings is like something of the user's, or that itself.
 pub fn is_own(settings: &Params) -> bool {
     let says = |name: &str| settings.value(name).is_some();
@@ -108,6 +111,21 @@ impl Own {
     pub fn names(&self, is_so: impl Fn(&Difference) -> bool) -> Vec<String> {
         let differences = self.differences.iter().filter(|it| is_so(it));
         differences.map(|it| it.id.clone()).collect()
+    }
+
+    /// The names of what can be done without, the barest first: every difference; all but one of those that the program
+    /// may need and can be given, for a few; all but those.
+    pub fn barest_first(&self, can_be_given: impl Fn(&str) -> bool) -> Vec<Vec<String>> {
+        let needed = self.names(|it| it.may_be_needed && can_be_given(&it.id));
+        let but = |kept: &[String]| self.names(|it| !kept.contains(&it.id));
+        let mut all = vec![but(&[])];
+        if needed.len() > 1 {
+            all.extend(needed.chunks(1).take(SINGLE_MOST).map(but));
+        }
+        if !needed.is_empty() {
+            all.push(but(&needed));
+        }
+        all
     }
 
     /// Where another command is run instead of its own: that has no entry in front of it.
@@ -224,6 +242,32 @@ mod tests {
         assert_eq!(all.words(WITHOUT), ["a", "b", "c"]);
         assert!(is_own(&all) && !is_own(&Params::new()));
         assert_eq!(without(&Params::new(), &[]), Params::new());
+    }
+
+    #[test]
+    fn one_thing_that_may_be_needed_is_kept_before_all_are() {
+        let difference = |id: &str, may_be_needed| Difference {
+            id: id.to_owned(),
+            may_be_needed,
+            ..Difference::default()
+        };
+        let all = [("cpus", false), ("dns", true), ("dns-search", true), ("device", true)];
+        let own = |n: usize| Own {
+            differences: all[..n].iter().map(|(id, needed)| difference(id, *needed)).collect(),
+            ..Own::default()
+        };
+        let names = |n: usize| own(n).barest_first(|id| id != "device");
+        assert_eq!(names(1), [vec!["cpus"]]);
+        assert_eq!(names(2), [vec!["cpus", "dns"], vec!["cpus"]]);
+        assert_eq!(
+            names(4),
+            [
+                vec!["cpus", "dns", "dns-search", "device"],
+                vec!["cpus", "dns-search", "device"],
+                vec!["cpus", "dns", "device"],
+                vec!["cpus", "device"],
+            ]
+        );
     }
 
     #[test]

@@ -81,18 +81,13 @@ fn asks(own: &Own, ids: &[String], base: Base) -> Asks {
     }
 }
 
-/// Plain containers, the barest first: without every difference, with the whole command, and without those differences
-/// that the program cannot need.
+/// Plain containers, the barest first: without every difference, with the whole command, and with what the program may
+/// need.
 pub fn plain(own: &Own, driver: &str) -> Vec<Asks> {
-    let surely = own.names(|it| !it.may_be_needed);
-    let all = own.names(|_| true);
-    let whole = with_whole_command(own, &all);
-    let mut sets = vec![all];
-    if whole.len() < sets[0].len() && whole.len() > surely.len() {
-        sets.push(whole);
-    }
-    if surely.len() < own.differences.len() {
-        sets.push(surely);
+    let mut sets = own.barest_first(|_| true);
+    let whole = with_whole_command(own, &sets[0]);
+    if !sets.contains(&whole) {
+        sets.insert(1, whole);
     }
     let of = |ids: Vec<String>| Asks {
         what: "the same image and command in a plain container".to_owned(),

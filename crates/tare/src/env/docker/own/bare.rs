@@ -21,7 +21,7 @@ use super::super::errors::printable;
 use super::super::image::IMPORT_LIMIT;
 use super::difference::{self, split};
 use super::template::Template;
-use super::{Copy, EngineMachine, temporary};
+use super::{Copy, EngineMachine, resolver, temporary};
 use crate::env::container::layers::Layers;
 use crate::env::image::packed;
 use crate::env::own::machine::Machine;
@@ -90,15 +90,11 @@ impl Docker {
             Some(layers) => layers,
             None => vec![laying.exported()?],
         };
-        let barest = taken.names(|_| true);
-        // What a bare process can have of what the program may need: its variables and its files.
-        let is_usable = |id: &str| ["env.", "mounted./"].iter().any(|it| id.starts_with(it));
-        let needed = taken.names(|it| !(it.may_be_needed && is_usable(&it.id)));
-        let mut all = vec![laying.over(barest, "own-bare")?];
-        if all[0].without != needed {
-            all.push(laying.over(needed, "own-bare-needed")?);
-        }
-        Ok(all)
+        // What a bare process can have of what the program may need.
+        let is_usable = |id: &str| ["env.", "mounted./", "dns"].iter().any(|it| id.starts_with(it));
+        let all = taken.barest_first(is_usable).into_iter().enumerate();
+        all.map(|(n, without)| laying.over(without, &format!("own-bare-{n}")))
+            .collect()
     }
 }
 
@@ -235,7 +231,13 @@ impl Laying<'_> {
         let laid = self.laid(&layers.binds, &without, name)?;
         layers.lower.insert(0, laid);
         let file = self.folder.join(format!("{name}.json"));
-        layers.kept(&file, without, self.kept)
+        let mut kept = self.kept.clone();
+        let has_bridge = kept.value("bridge").is_some();
+        if has_bridge || resolver::is_given(&body) {
+            let names = self.folder.join(format!("{name}-resolv.conf"));
+            kept = kept.with("binds", resolver::written(&names, &body)?);
+        }
+        layers.kept(&file, without, &kept)
     }
 
     /// What of the machine is shown inside.

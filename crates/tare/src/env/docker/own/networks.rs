@@ -8,14 +8,13 @@ use crate::env::prelude::*;
 
 use bollard::models::{NetworkCreateRequest, NetworkInspect};
 use bollard::query_parameters::InspectNetworkOptions;
-use tare_model::Value as Setting;
 
 use super::super::Docker;
 use super::super::api::{Api, labels_of_run};
 use super::super::errors::{is_missing, printable};
 use super::super::places::Place;
 use super::super::running::looked_up;
-use super::resolver;
+use super::{difference, resolver};
 use super::template::Template;
 use crate::env::own::{LIKE, Own};
 use crate::env::{Driver as _, record};
@@ -218,15 +217,14 @@ impl Docker {
                 fix: None,
             });
         };
+        let all = taken.names(|_| true);
+        let body = difference::without(template.pair(), &all).unwrap_or(template.body);
         let names = cx.scratch.join("own-resolv.conf");
-        files::write_working(&names, resolver::of(&template.body).as_bytes())?;
-        files::show_to_all(&names)?;
-        let bind = format!("{}:/etc/resolv.conf:ro", names.display());
         Ok(Some(
             Params::new()
                 .with("network", "veth")
                 .with("bridge", bridge.as_str())
-                .with("binds", Setting::List(vec![Setting::Text(bind)])),
+                .with("binds", resolver::written(&names, &body)?),
         ))
     }
 }

@@ -2,17 +2,29 @@
 //!
 //! What it cannot see: name servers that are set for the engine itself at its start.
 
-/// Where this machine keeps its name servers, and where it keeps those behind one of its own on the loopback.
+use tare_model::Value as Setting;
+
 use crate::env::prelude::*;
 
+/// Where this machine keeps its name servers, and where it keeps those behind one of its own on the loopback.
 const PLACES: [&str; 2] = ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"];
 /// What engines fall back on.
 const USUAL: [&str; 2] = ["8.8.8.8", "8.8.4.4"];
 
-/// The text of `resolv.conf` for a configuration.
-pub(super) fn of(body: &Value) -> String {
+/// Whether a configuration says where names are looked up.
+pub(super) fn is_given(body: &Value) -> bool {
+    let host = &body["HostConfig"];
+    let mut given = ["Dns", "DnsSearch", "DnsOptions"].iter().map(|it| &host[it]);
+    given.any(|list| list.as_array().is_some_and(|all| !all.is_empty()))
+}
+
+/// Writes the `resolv.conf` for a configuration; the binds that lay it over a bare process's.
+pub(super) fn written(file: &Path, body: &Value) -> Result<Setting, EnvError> {
     let machines = PLACES.map(|path| files::read_text(Path::new(path)).unwrap_or_default());
-    text(&body["HostConfig"], &machines)
+    files::write_working(file, text(&body["HostConfig"], &machines).as_bytes())?;
+    files::show_to_all(file)?;
+    let bind = format!("{}:/etc/resolv.conf:ro", file.display());
+    Ok(Setting::List(vec![Setting::Text(bind)]))
 }
 
 fn text(host: &Value, machines: &[String]) -> String {
