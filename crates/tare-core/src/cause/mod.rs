@@ -50,6 +50,7 @@ mod network_netns_sysctl_reset;
 mod network_rootless_usermode_stack;
 mod network_userland_proxy;
 mod runtime_ergonomics;
+mod runtime_other;
 mod security_blocked_fast_path;
 mod security_isolating_runtime;
 mod security_lsm_differs;
@@ -111,6 +112,7 @@ pub static CAUSES: &[&Entry] = &[
     &cpu_cpuset_numa_smt::CAUSE,
     &cpu_mitigations_differ::CAUSE,
     &cpu_frequency_and_hybrid_cores::CAUSE,
+    &runtime_other::CAUSE,
     &disk_io_limits_and_scheduler::CAUSE,
     &network_joined::CAUSE,
     &network_netns_sysctl_reset::CAUSE,

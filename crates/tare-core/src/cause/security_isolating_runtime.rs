@@ -52,21 +52,22 @@ pub(super) static CAUSE: Entry = Entry {
     suspect,
 };
 
+/// What a runtime of this name does, if it has a kernel of its own.
+pub(super) fn isolating(name: &str) -> Option<&'static str> {
+    let lower = name.to_lowercase();
+    let mut all = RUNTIMES.iter();
+    all.find(|(word, _)| lower.contains(word)).map(|(_, what)| *what)
+}
+
 fn suspect(case: &Case<'_>) -> Option<Found> {
     let named = [fact::ASKED_RUNTIME, fact::OCI_RUNTIME, fact::ENGINE_RUNTIME]
         .iter()
         .find_map(|name| {
             let value = case.fact(name)?;
-            let lower = value.to_lowercase();
-            let (_, what) = RUNTIMES.iter().find(|(word, _)| lower.contains(word))?;
-            Some((value.to_owned(), *what))
+            Some((value.to_owned(), isolating(value)?))
         });
-    let by_setting = case.setting("runtime").and_then(|value| {
-        let (_, what) = RUNTIMES
-            .iter()
-            .find(|(word, _)| value.to_lowercase().contains(word))?;
-        Some((value, *what))
-    });
+    let set = case.setting("runtime");
+    let by_setting = set.and_then(|value| isolating(&value).map(|what| (value, what)));
     let release = case.differs(fact::KERNEL_RELEASE).map(|(_, here)| here);
     let by_kernel = release
         .filter(|release| *release == "4.4.0" || release.contains("gvisor"))
