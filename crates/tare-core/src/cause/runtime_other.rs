@@ -59,7 +59,13 @@ mod tests {
         check(
             &CAUSE,
             &[by("/opt/wrapped"), by("./runc-limited")],
-            &[by("/usr/sbin/runc"), by("crun"), by("kata-qemu"), by(""), own],
+            &[
+                by("/usr/sbin/runc"),
+                by("crun"),
+                by("kata-qemu"),
+                by(""),
+                own,
+            ],
         );
     }
 }

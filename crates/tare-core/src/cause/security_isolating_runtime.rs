@@ -56,7 +56,8 @@ pub(super) static CAUSE: Entry = Entry {
 pub(super) fn isolating(name: &str) -> Option<&'static str> {
     let lower = name.to_lowercase();
     let mut all = RUNTIMES.iter();
-    all.find(|(word, _)| lower.contains(word)).map(|(_, what)| *what)
+    all.find(|(word, _)| lower.contains(word))
+        .map(|(_, what)| *what)
 }
 
 fn suspect(case: &Case<'_>) -> Option<Found> {

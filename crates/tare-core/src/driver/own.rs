@@ -251,9 +251,17 @@ mod tests {
             may_be_needed,
             ..Difference::default()
         };
-        let all = [("cpus", false), ("dns", true), ("dns-search", true), ("device", true)];
+        let all = [
+            ("cpus", false),
+            ("dns", true),
+            ("dns-search", true),
+            ("device", true),
+        ];
         let own = |n: usize| Own {
-            differences: all[..n].iter().map(|(id, needed)| difference(id, *needed)).collect(),
+            differences: all[..n]
+                .iter()
+                .map(|(id, needed)| difference(id, *needed))
+                .collect(),
             ..Own::default()
         };
         let names = |n: usize| own(n).barest_first(|id| id != "device");

@@ -8,11 +8,14 @@
 
 use tare_model::arm::{Role, Rung};
 use tare_model::study::A_PRIME;
-use tare_model::{ArmSpec, Params, Study, WorkloadSpec, whole_part, whole_size};
+use tare_model::{ArmSpec, Params, Study, WorkloadSpec, whole_count, whole_part, whole_size};
 
 use super::counterfactual::{Trial, Tried};
 use super::pace::Pace;
+use super::readings::Readings;
+use super::total::Total;
 use super::{Ask, FEWEST, First, SUSPECTS_MOST, arm_id, id, ladder, own, seen_facts};
+use crate::analyze::RunData;
 use crate::workload::{self, Workload};
 
 /// Blocks of the first comparison at most.
@@ -21,6 +24,10 @@ const FIRST_MOST: u32 = 12;
 const ROUND_MOST: u32 = 12;
 /// Blocks of a study at most.
 const PROOF_MOST: u32 = 60;
+/// To so much, above and below, the share that goes with a suspect is to be known.
+const SHARE_HALF: f64 = 0.1;
+/// Blocks of a study that tries suspects, if there is time.
+const ENOUGH_LEAST: u32 = 12;
 /// The part of the budget that the first comparison may take.
 const FIRST_SHARE: f64 = 0.2;
 /// The part of the time that is planned with: some trials take longer than those before.
@@ -175,6 +182,19 @@ pub struct Before {
     pub n_arms: usize,
     /// Whether the steps between the two sides were among them.
     pub has_ladder: bool,
+    /// After how many blocks what a suspect carries is known well enough. What is still open then gets more of its
+    /// own.
+    pub enough: u32,
+}
+
+impl Before {
+    /// What `enough` is after a comparison of the two sides.
+    pub fn enough(run: &RunData, env: &str, metric: &str) -> u32 {
+        let baseline = run.head.study.baseline.as_str();
+        let total = Total::of(&Readings::of(run), baseline, env, metric);
+        let blocks = total.blocks_for(SHARE_HALF).map(whole_count);
+        blocks.map_or(PROOF_MOST, |blocks| blocks.clamp(ENOUGH_LEAST, PROOF_MOST))
+    }
 }
 
 /// Host and environment with suspects switched off and, once, every step between, as far as six blocks of them
@@ -273,7 +293,7 @@ pub fn round(
         // What is left then is for those that wait.
         u32::try_from(spare).unwrap_or(u32::MAX).min(ROUND_MOST)
     } else {
-        PROOF_MOST
+        before.enough
     };
     pace.plan_launches(ask, &mut study, safe_ns);
     study.budget_ns = Some(left_ns);
@@ -424,6 +444,7 @@ pub(super) mod tests {
             pace: Pace::of_one(&first(trial_ns)),
             n_arms: 3,
             has_ladder: false,
+            enough: 20,
         }
     }
 
@@ -551,8 +572,8 @@ pub(super) mod tests {
             (2, false)
         );
         assert_eq!(count(&another.study, "rung"), 0, "the ladder was climbed");
-        // Nobody waits any more: the budget ends it, and no plan of ours before that.
-        assert_eq!(another.study.blocks_max, PROOF_MOST);
+        // Nobody waits any more: as many as the shares need.
+        assert_eq!(another.study.blocks_max, later.enough);
         let known: Vec<&ArmId> = found.study.arms.iter().map(|arm| &arm.id).collect();
         let mut arms = another.study.arms.iter().filter(|arm| !arm.required);
         assert!(arms.all(|arm| arm.id.as_str() == A_PRIME || !known.contains(&&arm.id)));

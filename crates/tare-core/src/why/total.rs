@@ -7,7 +7,7 @@
 //! A gain is a cost with the other sign: what of it goes is counted the same way.
 //! What it cannot see: a share that itself changes over the blocks; its interval is that of the typical block.
 
-use tare_stats::{Interval, median};
+use tare_stats::{Interval, blocks_needed, median};
 
 use super::readings::{ByBlock, Readings, interval, joint, p_greater, plain};
 use super::search::Shown;
@@ -96,6 +96,16 @@ impl Total {
         joint(differences, &self.levels, |difference, level| {
             difference / level
         })
+    }
+
+    /// Blocks after which the share that goes with something is known to `half` above and below, if that scatters as
+    /// the total does; `None` where the total may be zero.
+    pub fn blocks_for(&self, half: f64) -> Option<usize> {
+        let parts = self.parts(&self.differences);
+        let whole = interval(&parts).filter(|whole| whole.low > 0.0)?;
+        // What goes is a difference of two arms too, and its scatter comes to the total's.
+        let relative = std::f64::consts::SQRT_2 * whole.half_width() / whole.point;
+        blocks_needed(parts.len(), relative, half)
     }
 
     /// What of it goes where `differences`, in its unit, go; `None` below six blocks that have both.
@@ -214,6 +224,17 @@ mod tests {
         );
         let more = by_block(12, |block| 5.0 + noise(block));
         assert!(total.without(&more).unwrap().effect.high < 0.0);
+    }
+
+    #[test]
+    fn a_share_is_known_after_fewer_blocks_where_the_total_scatters_less() {
+        let blocks = |scatter: f64| {
+            let total = by_block(12, |block| 100.0 + scatter * noise(block));
+            Total::new(&total, &by_block(12, |_| 200.0)).blocks_for(0.1)
+        };
+        let (plain, noisy) = (blocks(5.0).unwrap(), blocks(60.0).unwrap());
+        assert!(plain <= 12 && noisy >= 24, "{plain} {noisy}");
+        assert_eq!(blocks(500.0), None);
     }
 
     #[test]

@@ -281,6 +281,7 @@ fn rounds(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Measu
             n_arms: data.head.arms.len(),
             // Several steps of a server would have the machine's own network, and the same port.
             has_ladder: measured.dossier.ladder.is_some() || ask.call.client.is_some(),
+            enough: studies::Before::enough(data, &ask.driver, &ask.metric),
         };
         let left_ns = runner.left_ns(ask);
         let Some(round) = studies::round(ask, first, before, &trials, left_ns) else {

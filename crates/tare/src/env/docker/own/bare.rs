@@ -91,7 +91,11 @@ impl Docker {
             None => vec![laying.exported()?],
         };
         // What a bare process can have of what the program may need.
-        let is_usable = |id: &str| ["env.", "mounted./", "dns"].iter().any(|it| id.starts_with(it));
+        let is_usable = |id: &str| {
+            ["env.", "mounted./", "dns"]
+                .iter()
+                .any(|it| id.starts_with(it))
+        };
         let all = taken.barest_first(is_usable).into_iter().enumerate();
         all.map(|(n, without)| laying.over(without, &format!("own-bare-{n}")))
             .collect()

@@ -14,8 +14,8 @@ use super::super::api::{Api, labels_of_run};
 use super::super::errors::{is_missing, printable};
 use super::super::places::Place;
 use super::super::running::looked_up;
-use super::{difference, resolver};
 use super::template::Template;
+use super::{difference, resolver};
 use crate::env::own::{LIKE, Own};
 use crate::env::{Driver as _, record};
 

@@ -14,7 +14,9 @@ const USUAL: [&str; 2] = ["8.8.8.8", "8.8.4.4"];
 /// Whether a configuration says where names are looked up.
 pub(super) fn is_given(body: &Value) -> bool {
     let host = &body["HostConfig"];
-    let mut given = ["Dns", "DnsSearch", "DnsOptions"].iter().map(|it| &host[it]);
+    let mut given = ["Dns", "DnsSearch", "DnsOptions"]
+        .iter()
+        .map(|it| &host[it]);
     given.any(|list| list.as_array().is_some_and(|all| !all.is_empty()))
 }
 
