@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tare_model::wire::Reply;
@@ -104,6 +105,9 @@ impl Timer {
     }
 }
 
+/// Tells the host what a program has printed.
+pub type Teller = Arc<Mutex<dyn FnMut(&[u8]) + Send>>;
+
 /// Tells the host the port on which a probe listens.
 pub type Announcer = Box<dyn FnMut(u16)>;
 
@@ -119,6 +123,7 @@ pub struct Meter {
     unavailable: BTreeMap<String, Reason>,
     checksum: Option<u64>,
     announcer: Option<Announcer>,
+    teller: Option<Teller>,
     command: Option<CommandReport>,
     gate: Option<Gate>,
     went_on: Option<Moment>,
@@ -156,6 +161,7 @@ impl Meter {
             unavailable: BTreeMap::new(),
             checksum: None,
             announcer: None,
+            teller: None,
             command: None,
             gate: None,
             went_on: None,
@@ -183,6 +189,16 @@ impl Meter {
     /// Whom to tell the port of a probe that serves; to be set before the probe is run.
     pub fn set_announcer(&mut self, announcer: Announcer) {
         self.announcer = Some(announcer);
+    }
+
+    /// Whom to tell what a program prints; to be set before the probe is run.
+    pub fn set_teller(&mut self, teller: Teller) {
+        self.teller = Some(teller);
+    }
+
+    /// Who is told what a program prints.
+    pub fn teller(&self) -> Option<Teller> {
+        self.teller.clone()
     }
 
     /// Tells the host that the probe listens on `port`. Without an announcer nobody is told.

@@ -18,14 +18,18 @@ use std::fs::File;
 use std::hint::black_box;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use tare_model::wire::{FrameError, Json as _, Reply, Request, read_frame, write_frame};
+use tare_model::outcome::Bytes;
+use tare_model::wire::{
+    FrameError, Json as _, Reply, Request, TOLD_BYTES, read_frame, write_frame,
+};
 use tare_model::{Failure, Params, ProbeReport, RawOutput, Reason, Turns, whole_ns};
 
 use crate::binding::Binding;
 use crate::counters::Counters;
-use crate::meter::{Meter, ProbeError, Timer};
+use crate::meter::{Meter, ProbeError, Teller, Timer};
 use crate::probe::{self, Cut, Probe};
 use crate::serve::PAD;
 use crate::turns::TurnTaker;
@@ -91,6 +95,9 @@ pub fn main(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
                     let _ = write_frame(&mut output, &Reply::Listening { trial, port });
                 }));
             }
+            if let Ok(output) = output.try_clone() {
+                meter.set_teller(teller(output, trial));
+            }
             if let Some(turns) = turns {
                 let taking = take_turns(&mut meter, probe, turns, bound, trial, [&input, &output]);
                 if let Err(error) = taking {
@@ -116,6 +123,19 @@ pub fn main(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
         Err(FrameError::Closed) => ExitCode::SUCCESS,
         Ok(_) | Err(_) => ExitCode::FAILURE,
     }
+}
+
+/// Tells the host what a program prints, as far as [`TOLD_BYTES`] go.
+fn teller(mut output: File, trial: u64) -> Teller {
+    let mut room = TOLD_BYTES;
+    Arc::new(Mutex::new(move |bytes: &[u8]| {
+        let told = &bytes[..bytes.len().min(room)];
+        room -= told.len();
+        if !told.is_empty() {
+            let bytes = Bytes(told.to_vec());
+            let _ = write_frame(&mut output, &Reply::Printed { trial, bytes });
+        }
+    }))
 }
 
 /// Has the meter take turns with the workers of other arms.

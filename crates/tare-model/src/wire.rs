@@ -14,7 +14,7 @@ use crate::ProbeReport;
 use crate::facts::Facts;
 use crate::guest::GuestReport;
 use crate::launch::LaunchSpec;
-use crate::outcome::{Failure, RawOutput, Reason};
+use crate::outcome::{Bytes, Failure, RawOutput, Reason};
 use crate::recipe::ProbeCall;
 use crate::tool::ToolQuestion;
 use crate::turns::Turns;
@@ -95,6 +95,10 @@ pub enum Request {
     Bye,
 }
 
+/// So much of what a program prints is told. It fits into the pipes on the way: a host that does not read for a while
+/// stops no program.
+pub const TOLD_BYTES: usize = 128 << 10;
+
 /// From agent to host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "lowercase")]
@@ -122,6 +126,14 @@ pub enum Reply {
         trial: u64,
         /// The port.
         port: u16,
+    },
+    /// A program that [tells](crate::CommandCall::tells) has printed this; of all that it prints the first
+    /// [`TOLD_BYTES`] are told.
+    Printed {
+        /// The trial.
+        trial: u64,
+        /// The bytes, of both streams.
+        bytes: Bytes,
     },
     /// The worker has prepared everything and waits for [`Request::Go`].
     Ready {

@@ -288,6 +288,7 @@ pub(crate) enum Said {
 pub(crate) fn sort(reply: Reply, trial: u64) -> Result<Said, String> {
     match reply {
         Reply::Listening { trial: about, .. }
+        | Reply::Printed { trial: about, .. }
         | Reply::Ready { trial: about }
         | Reply::Waiting { trial: about, .. }
             if about == trial =>

@@ -48,6 +48,7 @@ const PHRASES: &[(&str, &str)] = &tare_model::rows! {
     ("service.latency.p99", "p99 latency of requests"),
     ("service.latency.p999", "p99.9 latency of requests"),
     ("service.latency.typical", "requests"),
+    ("service.request.cpu", "processor time of a request"),
     ("service.request.throughput", "requests per second"),
     ("service.start.ready", "server start"),
     ("start-up.create.time", "creating the environment"),

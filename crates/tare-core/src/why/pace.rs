@@ -5,8 +5,10 @@
 use std::num::NonZeroU32;
 
 use tare_model::study::A_PRIME;
-use tare_model::{ArmSpec, Study, counter, facts, whole_part};
+use tare_model::{ArmSpec, Study, counter, facts, whole_count, whole_part};
 
+use super::readings::Readings;
+use super::total::Total;
 use super::{Ask, FEWEST, First};
 use crate::analyze::RunData;
 
@@ -22,6 +24,13 @@ const PERIODS: u64 = 8;
 const USES_UP: f64 = 2.0;
 /// Where that would take longer, it runs once, nanoseconds.
 const RUNS_MOST_NS: f64 = 5e9;
+
+/// Blocks of a study at most.
+pub(super) const PROOF_MOST: u32 = 60;
+/// To so much, above and below, the share that goes with a suspect is to be known.
+const SHARE_HALF: f64 = 0.1;
+/// Blocks of a study that tries suspects, if there is time.
+const ENOUGH_LEAST: u32 = 12;
 
 /// How long things take here, nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,6 +147,30 @@ impl Pace {
         both_ns
             .saturating_mul(u64::from(FEWEST))
             .saturating_add(self.life_ns)
+    }
+}
+
+/// What has been measured before a study that tries suspects.
+#[derive(Debug, Clone, Copy)]
+pub struct Before {
+    /// How long things take.
+    pub pace: Pace,
+    /// How many arms there were; the names of further ones begin above.
+    pub n_arms: usize,
+    /// Whether the steps between the two sides were among them.
+    pub has_ladder: bool,
+    /// After how many blocks what a suspect carries is known well enough. What is still open then gets more of its
+    /// own.
+    pub enough: u32,
+}
+
+impl Before {
+    /// What `enough` is after a comparison of the two sides.
+    pub fn enough(run: &RunData, env: &str, metric: &str) -> u32 {
+        let baseline = run.head.study.baseline.as_str();
+        let total = Total::of(&Readings::of(run), baseline, env, metric);
+        let blocks = total.blocks_for(SHARE_HALF).map(whole_count);
+        blocks.map_or(PROOF_MOST, |blocks| blocks.clamp(ENOUGH_LEAST, PROOF_MOST))
     }
 }
 

@@ -8,26 +8,17 @@
 
 use tare_model::arm::{Role, Rung};
 use tare_model::study::A_PRIME;
-use tare_model::{ArmSpec, Params, Study, WorkloadSpec, whole_count, whole_part, whole_size};
+use tare_model::{ArmSpec, Params, Study, WorkloadSpec, whole_part, whole_size};
 
 use super::counterfactual::{Trial, Tried};
-use super::pace::Pace;
-use super::readings::Readings;
-use super::total::Total;
+use super::pace::{Before, PROOF_MOST, Pace};
 use super::{Ask, FEWEST, First, SUSPECTS_MOST, arm_id, id, ladder, own, seen_facts};
-use crate::analyze::RunData;
 use crate::workload::{self, Workload};
 
 /// Blocks of the first comparison at most.
 const FIRST_MOST: u32 = 12;
 /// Blocks of a study that another one is to follow at most.
 const ROUND_MOST: u32 = 12;
-/// Blocks of a study at most.
-const PROOF_MOST: u32 = 60;
-/// To so much, above and below, the share that goes with a suspect is to be known.
-const SHARE_HALF: f64 = 0.1;
-/// Blocks of a study that tries suspects, if there is time.
-const ENOUGH_LEAST: u32 = 12;
 /// The part of the budget that the first comparison may take.
 const FIRST_SHARE: f64 = 0.2;
 /// The part of the time that is planned with: some trials take longer than those before.
@@ -170,30 +161,6 @@ impl Round {
     /// Whether another one would have something to try.
     pub fn is_open(&self) -> bool {
         self.waiting.iter().any(|trial| trial.arm.is_some())
-    }
-}
-
-/// What has been measured before a [`Round`].
-#[derive(Debug, Clone, Copy)]
-pub struct Before {
-    /// How long things take.
-    pub pace: Pace,
-    /// How many arms there were; the names of further ones begin above.
-    pub n_arms: usize,
-    /// Whether the steps between the two sides were among them.
-    pub has_ladder: bool,
-    /// After how many blocks what a suspect carries is known well enough. What is still open then gets more of its
-    /// own.
-    pub enough: u32,
-}
-
-impl Before {
-    /// What `enough` is after a comparison of the two sides.
-    pub fn enough(run: &RunData, env: &str, metric: &str) -> u32 {
-        let baseline = run.head.study.baseline.as_str();
-        let total = Total::of(&Readings::of(run), baseline, env, metric);
-        let blocks = total.blocks_for(SHARE_HALF).map(whole_count);
-        blocks.map_or(PROOF_MOST, |blocks| blocks.clamp(ENOUGH_LEAST, PROOF_MOST))
     }
 }
 

@@ -29,6 +29,8 @@ const PAGE: &str = "page.txt";
 pub const TYPICAL: &str = "service.latency.typical";
 /// Requests a second.
 pub const RATE: &str = "service.request.throughput";
+/// Processor time.
+pub const CPU: &str = "service.request.cpu";
 /// From the start of the server.
 pub const READY: &str = "service.start.ready";
 /// Percentiles, with the share of requests that they are of.
@@ -43,6 +45,7 @@ const METRICS: &[MetricSpec] = metrics! {
     TYPICAL, Nanosecond, Lower, Network: "Median time from the first byte of a request to the last byte of its answer, of each slice; with `rate` from the intended time of sending.";
     RATE, OperationPerSecond, Higher, Network: "Requests answered per second over `connections` connections.";
     READY, Nanosecond, Lower, StartUp: "From the request to start the server until its first answer as expected.";
+    CPU, Nanosecond, Lower, Network: "Processor time of the server per request: of its container's control group, on the host of the process that listens.";
     "service.latency.p50", Nanosecond, Lower, Network: "Latency that 50 % of a block's requests do not exceed; reported where at least 50 requests took longer.";
     "service.latency.p90", Nanosecond, Lower, Network: "Latency that 90 % of a block's requests do not exceed; reported where at least 50 requests took longer.";
     "service.latency.p99", Nanosecond, Lower, Network: "Latency that 99 % of a block's requests do not exceed; reported where at least 50 requests took longer.";
@@ -116,7 +119,8 @@ impl Workload for Service {
         let report = probe_output::report(raw)?;
         probe_output::of_probe(asked::CLIENT, &report.probe)?;
         let is_there = |id: &str| report.series.iter().any(|series| series.metric == id);
-        let may_lack = |id: &str| PERCENTILES.iter().any(|(percentile, _)| *percentile == id);
+        let may_lack =
+            |id: &str| id == CPU || PERCENTILES.iter().any(|(percentile, _)| *percentile == id);
         let metrics = METRICS
             .iter()
             .filter(|metric| is_there(metric.id) || !may_lack(metric.id));

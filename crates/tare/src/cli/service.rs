@@ -53,9 +53,10 @@ pub(crate) struct ServiceFlags {
     /// Name the server's port: the one inside, or the one that is published for it.
     #[arg(long, value_name = "PORT", requires = "client")]
     port: Option<u16>,
-    /// Wait until a GET of this path or URL is answered with a status below 400 (default: until `--url` is answered as
-    /// expected, or the port takes connections).
-    #[arg(long, value_name = "PATH|URL")]
+    /// Wait until a GET of this path or URL is answered with a status below 400, until this port takes connections, or
+    /// until the server has printed a line in which this regular expression is found (default: until `--url` is answered
+    /// as expected, or its port takes connections).
+    #[arg(long, value_name = "PATH|URL|PORT|REGEX")]
     ready: Option<String>,
     /// Limit the time until the server is ready (default: 30s).
     #[arg(long, value_parser = units::some_duration_ns, value_name = "TIME")]
@@ -243,7 +244,7 @@ const EXAMPLE_URL: &str = "for example `tare why --url http://:8080/ -- docker r
 
 const EXAMPLE: &str = "for example `--client 'ab -n 1000 http://{host}:{port}/' --port 8080 -- docker run -p 8080:80 …`";
 
-/// A path, or a URL of which only the path counts: the address is the arm's.
+/// A path, or a URL of which only the path counts: the address is the arm's; a port; else what the server prints.
 fn ready(text: &str) -> Result<Ready, Failed> {
     let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
     let (host, path) = match text.strip_prefix("http://") {
@@ -252,9 +253,28 @@ fn ready(text: &str) -> Result<Ready, Failed> {
             .map_or((rest, "/"), |place| rest.split_at(place)),
         None => ("", text),
     };
+    if let Ok(port) = text.parse() {
+        return Ok(Ready::Port { port });
+    }
+    if !path.starts_with('/') && !text.contains("://") {
+        return match user_command::compiled(text) {
+            Ok(_) if !text.is_empty() => Ok(Ready::Prints {
+                pattern: text.to_owned(),
+            }),
+            found => Err(wrong(format!(
+                "`--ready {}` is neither a path nor an http:// URL nor a regular expression{}",
+                output::printable(text),
+                found.map_or_else(
+                    |why| format!(": {}", output::printable(&why)),
+                    |_| String::new()
+                )
+            ))
+            .hint("for example `--ready /health` or `--ready 'ready to accept connections'`")),
+        };
+    }
     if !path.starts_with('/') || !is_plain(text) {
         return Err(wrong(format!(
-            "`--ready {}` is neither a path nor an http:// URL",
+            "`--ready {}` is no http:// URL",
             output::printable(text)
         ))
         .hint("for example `--ready /health`"));
@@ -442,7 +462,13 @@ mod tests {
             answers("/a?b", "localhost")
         );
         assert_eq!(of("http://shop.test:1").unwrap(), answers("/", "shop.test"));
-        for text in ["8080", "https://x/", "/a b", "/a\r\nX: y", ""] {
+        assert_eq!(of("8080").unwrap(), Ready::Port { port: 8080 });
+        let prints = |pattern: &str| Ready::Prints {
+            pattern: pattern.to_owned(),
+        };
+        let line = "ready to accept (TCP )?connections";
+        assert_eq!(of(line).unwrap(), prints(line));
+        for text in ["https://x/", "/a b", "/a\r\nX: y", "", "(", "99999999("] {
             assert!(of(text).is_err(), "{text}");
         }
     }

@@ -1,4 +1,4 @@
-//! The processes of this machine that listen at an address, and to keep them on one processor for a while.
+//! The processes of this machine that listen at an address: to keep them on one processor for a while, and what they use.
 //!
 //! A container engine's proxy of a published port is one. It is found by its listening socket, whatever its name is.
 //! Limit: other users' processes are seen and bound by root only.
@@ -61,8 +61,26 @@ impl Drop for Bound {
     }
 }
 
+/// Time that these processes' threads were on a processor, nanoseconds; `None` where none of them says so.
+pub fn run_ns(pids: &[u32]) -> Option<f64> {
+    let of_task = |folder: &Path| {
+        let text = files::read_text(&folder.join("schedstat")).ok()?;
+        text.split(' ').next()?.parse::<f64>().ok()
+    };
+    let of_process = |pid: &u32| {
+        let folder = PathBuf::from(format!("/proc/{pid}/task"));
+        let tasks = numbers_in(&folder).into_iter();
+        tasks
+            .filter_map(|task| of_task(&folder.join(task.to_string())))
+            .reduce(|sum, ns| sum + ns)
+    };
+    pids.iter()
+        .filter_map(of_process)
+        .reduce(|sum, ns| sum + ns)
+}
+
 /// The processes that listen at one of these addresses, in this network namespace.
-fn listening(addresses: &[SocketAddr]) -> Vec<u32> {
+pub fn listening(addresses: &[SocketAddr]) -> Vec<u32> {
     let table = |name: &str| files::read_text(Path::new(name)).unwrap_or_default();
     let tables = [table("/proc/net/tcp"), table("/proc/net/tcp6")];
     let links: Vec<String> = tables
@@ -132,6 +150,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         assert!(listening(&[address]).contains(&std::process::id()));
+        assert!(run_ns(&[std::process::id()]).unwrap() > 0.0);
+        assert_eq!(run_ns(&[]), None);
         let other = SocketAddr::from(([127, 0, 0, 2], address.port()));
         assert!(!listening(&[other]).contains(&std::process::id()));
         drop(listener);

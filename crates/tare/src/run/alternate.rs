@@ -20,7 +20,7 @@ use tare_model::{
 use super::exchange::{Cancelled, Dispatcher, GRACE, Measured, NoReply, WorkerReply, taking_part};
 use super::group::{Group, Member, State};
 use super::pair::{Route, SERVER};
-use super::services::{self, is_service};
+use super::services::{self, Started, is_service};
 use super::testbed::Arm;
 use super::turn_state::Cycle;
 use crate::cx::turn_page;
@@ -187,23 +187,23 @@ impl Block<'_, '_, '_, '_> {
         let scratch = self.group.dispatcher.cx.scratch;
         let pages = pages.filter(|_| turn_page::clear(scratch, self.cycle.key).is_ok());
         let mut asked = Vec::new();
-        for (place, both) in ends.iter().enumerate() {
+        for place in self.cycle.starting_order(ends.len()) {
+            let both = &ends[place];
             if self.group.members[place].has_ended() {
                 continue;
             }
             self.sent_ns[place] = self.group.now_ns();
-            let call = match &recipes[place] {
-                Recipe::Probe(call) => call.clone(),
-                Recipe::Pair { server, client } => {
-                    match self.serve(place, path, both, server, client)? {
-                        Some(call) => call,
-                        None => continue,
-                    }
-                }
-                _ => unreachable!("only probes and pairs are interleaved"),
+            let Some(call) = self.call(place, &recipes[place], path, both)? else {
+                continue;
             };
             if is_service(&recipes[place]) {
-                asked.push((place, call));
+                let sent_ns = self.sent_ns[place];
+                asked.push(Started::once_ready(
+                    &self.group,
+                    (place, both.server),
+                    call,
+                    sent_ns,
+                )?);
                 continue;
             }
             let page = pages.as_ref().map(|pages| TurnPage {
@@ -228,7 +228,7 @@ impl Block<'_, '_, '_, '_> {
             self.group.send(both.client, &request)?;
         }
         if recipes.iter().any(is_service) {
-            services::ask(&mut self.group, self.cycle, &self.sent_ns, &asked)?;
+            services::ask(&mut self.group, self.cycle, &asked)?;
             return Ok(Vec::new());
         }
         let is_prepared =
@@ -254,6 +254,21 @@ impl Block<'_, '_, '_, '_> {
             self.give_turns()?;
         }
         Ok(Vec::new())
+    }
+
+    /// What an arm's worker is told; of a pair its client, once its server was started.
+    fn call(
+        &mut self,
+        place: usize,
+        recipe: &Recipe,
+        path: Path,
+        ends: &Ends,
+    ) -> Result<Option<ProbeCall>, Cancelled> {
+        match recipe {
+            Recipe::Probe(call) => Ok(Some(call.clone())),
+            Recipe::Pair { server, client } => self.serve(place, path, ends, server, client),
+            _ => unreachable!("only probes and pairs are interleaved"),
+        }
     }
 
     /// Where each end finds the page, if all of them do.

@@ -3,11 +3,12 @@
 //! The server is the command of the call ([`CommandCall`]); its agent starts it once in an instance and it stays until
 //! the instance goes. What a client leaves, or how long it takes, is the trial's raw output. It is the same client for
 //! every arm, and outside of all of them.
-//! Limit: what the server prints while it runs is kept by its agent, and not read meanwhile.
+//! Limit: what the server prints while it runs is kept by its agent, and read only until it is ready.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use tare_model::outcome::Bytes;
 use tare_model::wire::{Reply, Request};
 use tare_model::{CommandCall, CommandReport, Outcome, ProbeReport, Reason};
 
@@ -95,6 +96,7 @@ impl ResidentServer {
                 client: None,
                 pick: None,
                 observe: false,
+                tells: client.ready.reads_output(),
                 ..call.clone()
             }
             .to_probe(),
@@ -108,19 +110,19 @@ impl ResidentServer {
         let channel = instance.channel();
         channel.send(&request).map_err(NoAnswer::Channel)?;
         let begun_ns = cx.clock.now_ns();
+        let mut printed = Vec::new();
         let mut last;
         loop {
-            server.check(channel, LOOK_AGAIN)?;
+            if let Some(bytes) = server.news(channel, LOOK_AGAIN)? {
+                printed.extend(bytes.0);
+            }
             if cx.cancel.is_requested() {
                 return Err(NoAnswer::Cancelled);
             }
-            let looked = client.ready.look(own).and_then(|()| {
-                if way == own {
-                    Ok(())
-                } else {
-                    client.ready.look(way)
-                }
-            });
+            let looked = client.ready.look_at_output(&printed);
+            let looked = looked
+                .and_then(|()| client.ready.look(own))
+                .and_then(|()| client.ready.on_the_way().look(way));
             last = match looked {
                 Ok(()) => return Ok(server),
                 Err(why) => why,
@@ -142,8 +144,17 @@ impl ResidentServer {
     /// # Errors
     /// It has ended.
     pub fn check(&self, channel: &mut dyn Channel, limit: Duration) -> Result<(), NoAnswer> {
+        while self.news(channel, limit)?.is_some() {}
+        Ok(())
+    }
+
+    /// What it has printed since, if that is told; waits for news at most so long.
+    ///
+    /// # Errors
+    /// It has ended.
+    fn news(&self, channel: &mut dyn Channel, limit: Duration) -> Result<Option<Bytes>, NoAnswer> {
         match channel.receive(limit) {
-            Err(ChannelError::Timeout(_)) => Ok(()),
+            Err(ChannelError::Timeout(_)) => Ok(None),
             Err(error) => Err(NoAnswer::Channel(error)),
             Ok(Reply::Done { trial, raw }) if trial == self.number => {
                 let report = serde_json::from_slice::<ProbeReport>(&raw.stdout.0).ok();
@@ -160,7 +171,8 @@ impl ResidentServer {
             Ok(Reply::Failed { trial, failure }) if trial == self.number => {
                 Err(NoAnswer::Server(format!("ended: {failure}")))
             }
-            Ok(_) => Ok(()),
+            Ok(Reply::Printed { trial, bytes }) if trial == self.number => Ok(Some(bytes)),
+            Ok(_) => Ok(None),
         }
     }
 

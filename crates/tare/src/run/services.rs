@@ -4,22 +4,25 @@
 //! that is bound to the block's processor, where the servers are as well. One server alone is asked in whole trials.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use tare_model::probe_report::Series;
 use tare_model::together::ended_with_another;
 use tare_model::{
-    Failure, Outcome, ProbeCall, ProbeReport, RawOutput, Recipe, Sliced, Unit, whole_count,
+    Failure, Outcome, ProbeCall, ProbeReport, RawOutput, Recipe, Sliced, Unit, counter, whole_count,
 };
 
+use super::charges;
 use super::exchange::{Cancelled, Dispatcher};
 use super::group::{Group, State};
 use super::turn_state::Cycle;
-use crate::cx::Context;
+use crate::cx::{Context, listeners};
+use crate::env::Charged;
 use crate::service::asked::{Asked, CLIENT};
 use crate::service::client::own_cost_ns;
-use crate::service::turns::{self, Measured, SLICE_NS};
+use crate::service::turns::{self, CpuMeter, Measured, SLICE_NS};
 use crate::workload::sanity::{NOT_STEADY, OTHER_ANSWERS, RECONNECTS};
-use crate::workload::service::{PERCENTILES, RATE, READY, TYPICAL};
+use crate::workload::service::{CPU, PERCENTILES, RATE, READY, TYPICAL};
 
 /// Whether the client of a recipe is this process.
 pub(super) fn is_service(recipe: &Recipe) -> bool {
@@ -44,14 +47,63 @@ pub fn own_cost(cx: &Context<'_>) -> Option<String> {
     ))
 }
 
-/// Asks the servers of these places in turn.
+/// A server that was started in a block.
+pub(super) struct Started {
+    /// Its arm's place in the block.
+    pub(super) place: usize,
+    /// What it is asked.
+    pub(super) call: ProbeCall,
+    /// When its start was asked for.
+    pub(super) sent_ns: u64,
+    /// After how long it answered as expected; `None` if it did not.
+    pub(super) ready_ns: Option<u64>,
+    meter: CpuMeter,
+}
+
+/// Reads what a server uses: its arm's control groups count it, or the process is known by its address.
+fn meter(charged: &Charged, call: &ProbeCall) -> CpuMeter {
+    if let Charged::Groups(_) = charged {
+        let charged = charged.clone();
+        return Arc::new(move || charges::read(&charged).get(counter::CHARGED_CPU).copied());
+    }
+    let own = address(call).filter(|address| address.ip().is_loopback());
+    let pids = own.map_or_else(Vec::new, |address| listeners::listening(&[address]));
+    Arc::new(move || listeners::run_ns(&pids))
+}
+
+impl Started {
+    /// Once it has answered as expected. The next one is started after that: servers that start together take the
+    /// processor from each other.
+    pub(super) fn once_ready(
+        group: &Group<'_, '_, '_>,
+        (place, end): (usize, usize),
+        call: ProbeCall,
+        sent_ns: u64,
+    ) -> Result<Self, Cancelled> {
+        let cx = &group.dispatcher.cx;
+        let found = match (Asked::from_params(&call.args), address(&call)) {
+            (Ok(asked), Some(server)) => {
+                turns::ready_after(cx, server, asked, (sent_ns, ready_ns(&[&call])))
+            }
+            _ => Ok(None),
+        };
+        Ok(Self {
+            place,
+            ready_ns: found.map_err(|turns::Cancelled| Cancelled)?,
+            meter: meter(&group.ends[end].charged(), &call),
+            call,
+            sent_ns,
+        })
+    }
+}
+
+/// Asks these servers in turn.
 pub(super) fn ask(
     group: &mut Group<'_, '_, '_>,
     cycle: &Cycle,
-    sent_ns: &[u64],
-    calls: &[(usize, ProbeCall)],
+    started: &[Started],
 ) -> Result<(), Cancelled> {
-    let places: Vec<usize> = calls.iter().map(|(place, _)| *place).collect();
+    let places: Vec<usize> = started.iter().map(|one| one.place).collect();
     let at = |place: usize| places.iter().position(|one| *one == place);
     let rows = cycle.rows.iter();
     let rows = rows.map(|row| {
@@ -62,19 +114,21 @@ pub(super) fn ask(
     let rows: Vec<Vec<u32>> = rows.map(Iterator::collect).collect();
     let outcomes = match at(cycle.baseline) {
         Some(baseline) => {
-            let calls: Vec<&ProbeCall> = calls.iter().map(|(_, call)| call).collect();
+            let calls: Vec<&ProbeCall> = started.iter().map(|one| &one.call).collect();
             let block = turns::Block {
                 rows,
                 baseline,
                 slice_ns: SLICE_NS,
                 target_ns: cycle.target_ns,
-                starts_ns: places.iter().map(|place| sent_ns[*place]).collect(),
+                starts_ns: started.iter().map(|one| one.sent_ns).collect(),
                 ready_ns: ready_ns(&calls),
                 are_warm: false,
                 cpu: cycle.cpu,
                 groups: Vec::new(),
             };
-            measure(&group.dispatcher.cx, &calls, &block)?
+            let meters: Vec<CpuMeter> = started.iter().map(|one| one.meter.clone()).collect();
+            let known: Vec<Option<u64>> = started.iter().map(|one| one.ready_ns).collect();
+            measure(&group.dispatcher.cx, &calls, &block, (&known, &meters))?
         }
         None => vec![Outcome::Failed(ended_with_another()); places.len()],
     };
@@ -104,7 +158,7 @@ impl Dispatcher<'_> {
             cpu: None,
             groups: Vec::new(),
         };
-        let mut outcomes = measure(&self.cx, &[call], &block)?;
+        let mut outcomes = measure(&self.cx, &[call], &block, (&[None], &[]))?;
         Ok(outcomes.remove(0))
     }
 }
@@ -115,11 +169,12 @@ fn ready_ns(calls: &[&ProbeCall]) -> u64 {
     u64::try_from(ms.unwrap_or_default()).unwrap_or_default() * 1_000_000
 }
 
-/// Asks the servers of these calls.
+/// Asks the servers of these calls, of which it may be known how long each took until it was ready.
 fn measure(
     cx: &Context<'_>,
     calls: &[&ProbeCall],
     block: &turns::Block,
+    (known_ns, meters): (&[Option<u64>], &[CpuMeter]),
 ) -> Result<Vec<Outcome>, Cancelled> {
     let all = |why: String| Ok(vec![Outcome::Failed(Failure::Probe(why)); calls.len()]);
     let asked = match calls.first().map(|call| Asked::from_params(&call.args)) {
@@ -132,7 +187,7 @@ fn measure(
         return all("the server has no address".to_owned());
     };
     let begun_ns = cx.clock.now_ns();
-    let outcomes = turns::ask(cx, &servers, asked, block);
+    let outcomes = turns::ask(cx, &servers, asked, block, meters);
     let outcomes = outcomes.map_err(|turns::Cancelled| Cancelled)?;
     let elapsed_ns = cx.clock.now_ns().saturating_sub(begun_ns);
     let has_turns = calls.len() > 1;
@@ -141,12 +196,15 @@ fn measure(
         by_page: false,
         cpu: block.cpu,
     });
-    let outcome = |one: Result<Measured, String>| match one {
+    let outcome = |(one, known_ns): (Result<Measured, String>, &Option<u64>)| match one {
         Ok(measured) if measured.typical_ns.is_empty() => Outcome::Failed(ended_with_another()),
-        Ok(measured) => Outcome::Completed(report(&measured, sliced.clone(), elapsed_ns)),
+        Ok(mut measured) => {
+            measured.ready_ns = known_ns.unwrap_or(measured.ready_ns);
+            Outcome::Completed(report(&measured, sliced.clone(), elapsed_ns))
+        }
         Err(why) => Outcome::Failed(Failure::Probe(why)),
     };
-    Ok(outcomes.into_iter().map(outcome).collect())
+    Ok(outcomes.into_iter().zip(known_ns).map(outcome).collect())
 }
 
 /// The server to which a call goes.
@@ -191,6 +249,10 @@ fn report(measured: &Measured, sliced: Option<Sliced>, elapsed_ns: u64) -> RawOu
         series(RATE, Unit::OperationPerSecond, measured.rate.clone()),
         series(READY, Unit::Nanosecond, vec![measured.ready_ns as f64]),
     ];
+    let cpu = measured
+        .cpu_ns
+        .map(|ns| series(CPU, Unit::Nanosecond, vec![ns]));
+    report.series.extend(cpu);
     let percentile = |(metric, share)| {
         let value = measured.percentile_ns(share)?;
         Some(series(metric, Unit::Nanosecond, vec![value]))
@@ -218,6 +280,7 @@ mod tests {
             ready_ns: 5,
             reopened: 2,
             requests: 700,
+            cpu_ns: Some(9_000.0),
             ..Measured::default()
         };
         let raw = report(&measured, None, 1);
@@ -230,6 +293,7 @@ mod tests {
             (TYPICAL, 30_000.0),
             (RATE, 33_000.0),
             (READY, 5.0),
+            (CPU, 9_000.0),
             ("service.latency.p50", 300.0),
             ("service.latency.p90", 540.0),
         ];

@@ -41,3 +41,17 @@ pub(super) struct Cycle {
     /// Which place the baseline has: without it there is nothing to compare with.
     pub(super) baseline: usize,
 }
+
+impl Cycle {
+    /// The places in the order of the cycle's first row, so that none is always started first.
+    pub(super) fn starting_order(&self, count: usize) -> Vec<usize> {
+        let row = self.rows.first().into_iter().flatten();
+        let mut order: Vec<usize> = row.map(|place| *place as usize).collect();
+        order.extend(
+            (0..count)
+                .filter(|place| !order.contains(place))
+                .collect::<Vec<_>>(),
+        );
+        order
+    }
+}

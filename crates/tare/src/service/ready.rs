@@ -1,4 +1,4 @@
-//! When a server is ready: its port takes connections, or it gives a good answer.
+//! When a server is ready: its port takes connections, it gives a good answer, or it has printed that it is.
 //!
 //! What it cannot see: whether it is warm.
 
@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use regex::RegexBuilder;
 use serde::{Deserialize, Serialize};
 
 use super::http::{AnswerReader, Request};
@@ -29,6 +30,16 @@ pub enum Ready {
         /// The status that it has to answer with; without one any from 200 to 399.
         status: Option<u16>,
     },
+    /// This port of the same address takes connections.
+    Port {
+        /// The one inside.
+        port: u16,
+    },
+    /// It has printed something in which this regular expression is found; then its port takes connections, too.
+    Prints {
+        /// The expression; `^` and `$` are the ends of a line.
+        pattern: String,
+    },
 }
 
 impl Ready {
@@ -41,7 +52,43 @@ impl Ready {
                 path.escape_debug(),
                 status.map_or_else(String::new, |status| format!(" with status {status}"))
             ),
+            Self::Port { port } => format!("a connection to port {port}"),
+            Self::Prints { pattern } => format!("`{}` in what it prints", pattern.escape_debug()),
         }
+    }
+
+    /// What shows that the client's way to it is open, once it is ready.
+    #[must_use]
+    pub fn on_the_way(&self) -> &Self {
+        match self {
+            Self::Answers { .. } => self,
+            _ => &Self::Connects,
+        }
+    }
+
+    /// Whether what the server prints has to be read.
+    pub fn reads_output(&self) -> bool {
+        matches!(self, Self::Prints { .. })
+    }
+
+    /// Whether it has printed what is waited for, if that is something that it prints.
+    ///
+    /// # Errors
+    /// It has not, as one clause.
+    pub fn look_at_output(&self, printed: &[u8]) -> Result<(), String> {
+        let Self::Prints { pattern } = self else {
+            return Ok(());
+        };
+        let text = String::from_utf8_lossy(printed);
+        let line = RegexBuilder::new(pattern).multi_line(true).build();
+        if line.map_err(|error| error.to_string())?.is_match(&text) {
+            return Ok(());
+        }
+        let last = text.trim_end().lines().next_back().unwrap_or_default();
+        Err(match last {
+            "" => "it printed nothing".to_owned(),
+            _ => format!("it printed other lines, the last `{}`", last.escape_debug()),
+        })
     }
 
     /// Looks once.
@@ -50,6 +97,10 @@ impl Ready {
     /// What happened instead, as one clause.
     pub fn look(&self, at: SocketAddr) -> Result<(), String> {
         let failed = |error: std::io::Error| error.kind().to_string();
+        let at = match self {
+            Self::Port { port } => SocketAddr::new(at.ip(), *port),
+            _ => at,
+        };
         let mut stream = TcpStream::connect_timeout(&at, LOOK_LIMIT).map_err(failed)?;
         let Self::Answers { path, host, status } = self else {
             return Ok(());
@@ -127,6 +178,21 @@ mod tests {
         ] {
             assert_eq!(one.is_as_long_as(other), is, "{one:?} {other:?}");
         }
+    }
+
+    #[test]
+    fn server_is_ready_by_a_line_that_it_prints() {
+        let ready = Ready::Prints {
+            pattern: "^listening on \\d+$".to_owned(),
+        };
+        assert!(ready.reads_output() && !Ready::Connects.reads_output());
+        assert!(ready.look_at_output(b"a\nlistening on 80\nb").is_ok());
+        let why = ready
+            .look_at_output(b"a\nsoon listening on 80\n")
+            .unwrap_err();
+        assert!(why.ends_with("the last `soon listening on 80`"), "{why}");
+        assert_eq!(ready.look_at_output(b"").unwrap_err(), "it printed nothing");
+        assert!(Ready::Connects.look_at_output(b"").is_ok());
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::asked::Asked;
@@ -65,6 +66,8 @@ pub struct Measured {
     pub latencies_ns: Vec<u64>,
     /// From its start until it first answered as expected.
     pub ready_ns: u64,
+    /// Processor time of the server per request, nanoseconds, where that can be read.
+    pub cpu_ns: Option<f64>,
     /// Whether its last warm-up slices agreed.
     pub is_steady: bool,
     /// Connections that it had closed and that were opened again.
@@ -114,6 +117,9 @@ impl Measured {
     }
 }
 
+/// Reads the processor time that a server has used so far, nanoseconds.
+pub type CpuMeter = Arc<dyn Fn() -> Option<f64> + Send + Sync>;
+
 /// What came of each server: measured, or why not.
 pub type Outcomes = Vec<Result<Measured, String>>;
 
@@ -126,6 +132,7 @@ pub fn ask(
     servers: &[SocketAddr],
     asked: Asked,
     block: &Block,
+    meters: &[CpuMeter],
 ) -> Result<Outcomes, Cancelled> {
     let mut client = Client::new(cx.clock, cx.cancel, servers, asked);
     let listening: Vec<SocketAddr> = servers
@@ -139,7 +146,7 @@ pub fn ask(
             let _others = block
                 .cpu
                 .map(|cpu| Bound::to(cpu, &listening, &block.groups));
-            measure(&mut client, block)
+            measure(&mut client, block, meters)
         });
         on_its_own.map(std::thread::ScopedJoinHandle::join)
     });
@@ -155,7 +162,11 @@ pub fn ask(
 ///
 /// # Errors
 /// Ctrl-C.
-fn measure(client: &mut Client<'_>, block: &Block) -> Result<Outcomes, Cancelled> {
+fn measure(
+    client: &mut Client<'_>,
+    block: &Block,
+    meters: &[CpuMeter],
+) -> Result<Outcomes, Cancelled> {
     let count = client.servers();
     let mut all: Outcomes = (0..count).map(|_| Ok(Measured::default())).collect();
     for (place, one) in all.iter_mut().enumerate() {
@@ -166,6 +177,14 @@ fn measure(client: &mut Client<'_>, block: &Block) -> Result<Outcomes, Cancelled
     if all[block.baseline].is_err() || warm.is_some() || !all.iter().any(Result::is_ok) {
         return Ok(all);
     }
+    let used = || meters.iter().map(|meter| meter()).collect::<Vec<_>>();
+    let asked = |all: &Outcomes| {
+        let requests = all
+            .iter()
+            .map(|one| one.as_ref().map_or(0, |it| it.requests));
+        requests.collect::<Vec<_>>()
+    };
+    let before = (used(), asked(&all));
     let rows = block.rows.len().max(1);
     let begun_ns = client.clock().now_ns();
     let mut active: Vec<bool> = all.iter().map(Result::is_ok).collect();
@@ -199,11 +218,27 @@ fn measure(client: &mut Client<'_>, block: &Block) -> Result<Outcomes, Cancelled
             break;
         }
     }
-    for measured in all.iter_mut().flatten() {
+    let after = (used(), asked(&all));
+    for (place, one) in all.iter_mut().enumerate() {
+        let Ok(measured) = one else {
+            continue;
+        };
         measured.latencies_ns.sort_unstable();
+        let requests = after.1[place] - before.1[place];
+        let used = |(ns, _): &(Vec<Option<f64>>, Vec<u64>)| ns.get(place).copied().flatten();
+        let used_ns = used(&after)
+            .zip(used(&before))
+            .map(|(after, before)| after - before);
+        measured.cpu_ns = used_ns
+            .filter(|ns| *ns > 0.0 && requests > 0)
+            .map(|ns| ns / requests as f64);
     }
     Ok(all)
 }
+
+/// The shortest and the longest pause before a server that is not ready is asked again, nanoseconds.
+const PAUSE_LEAST_NS: u64 = 500_000;
+const PAUSE_MOST_NS: u64 = 100_000_000;
 
 /// The user asked to stop.
 #[derive(Debug)]
@@ -225,6 +260,21 @@ fn slice(
     }
 }
 
+/// How long a server takes from `begun_ns` to its first answer as expected; `None` if it takes longer than `limit_ns`.
+///
+/// # Errors
+/// Ctrl-C.
+pub fn ready_after(
+    cx: &Context<'_>,
+    server: SocketAddr,
+    asked: Asked,
+    (begun_ns, limit_ns): (u64, u64),
+) -> Result<Option<u64>, Cancelled> {
+    let mut client = Client::new(cx.clock, cx.cancel, &[server], asked);
+    let found = ready(&mut client, 0, begun_ns, limit_ns)?;
+    Ok(found.ok().map(|measured| measured.ready_ns))
+}
+
 /// Asks until the answer is as expected.
 fn ready(
     client: &mut Client<'_>,
@@ -232,7 +282,6 @@ fn ready(
     begun_ns: u64,
     limit_ns: u64,
 ) -> Result<Result<Measured, String>, Cancelled> {
-    let mut pause = Duration::from_millis(1);
     let mut measured = Measured::default();
     let mut last: Option<First> = None;
     loop {
@@ -278,8 +327,10 @@ fn ready(
                 _ => format!("not ready after {seconds} s: {why}"),
             }));
         }
-        client.clock().sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(100));
+        // A fiftieth of what it took so far: as fine as that is the time that is found.
+        client.clock().sleep(Duration::from_nanos(
+            (waited_ns / 50).clamp(PAUSE_LEAST_NS, PAUSE_MOST_NS),
+        ));
     }
 }
 

@@ -150,7 +150,7 @@ mod linux {
             cpu: order.cpu,
             groups: order.groups.clone(),
         };
-        let outcomes = turns::ask(cx, servers, asked.clone(), &block)?;
+        let outcomes = turns::ask(cx, servers, asked.clone(), &block, &[])?;
         let elapsed_ns = cx.clock.now_ns().saturating_sub(begun_ns);
         let wall_ns = elapsed_ns / servers.len().max(1) as u64;
         let of_one = |(way, one): (&SocketAddr, Result<Measured, String>)| {

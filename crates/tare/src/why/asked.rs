@@ -18,7 +18,7 @@ use crate::session::progress::Progress;
 use crate::session::{self, Session, dry_run};
 use crate::store::Store;
 use crate::why;
-use crate::why::pace::Pace;
+use crate::why::pace::{Before, Pace};
 
 /// How a container that runs already is asked about.
 pub(crate) const RUNNING: &str =
@@ -276,12 +276,12 @@ fn rounds(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Measu
     let mut trials = conclude::suspects(&measured.data, &measured.dossier);
     loop {
         let data = &measured.data;
-        let before = studies::Before {
+        let before = Before {
             pace: Pace::of(data, &ask.driver, first),
             n_arms: data.head.arms.len(),
             // Several steps of a server would have the machine's own network, and the same port.
             has_ladder: measured.dossier.ladder.is_some() || ask.call.client.is_some(),
-            enough: studies::Before::enough(data, &ask.driver, &ask.metric),
+            enough: Before::enough(data, &ask.driver, &ask.metric),
         };
         let left_ns = runner.left_ns(ask);
         let Some(round) = studies::round(ask, first, before, &trials, left_ns) else {

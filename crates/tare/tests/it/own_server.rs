@@ -66,7 +66,10 @@ fn url_is_asked_by_tare_itself() {
         "180s",
         "--url",
         "http://:8098/",
+        "--ready",
+        "^serving on [0-9]+$",
     ];
+    let server = format!("$|=1; print qq(serving on 80\n); {SERVER}");
     let line = [
         "--",
         "docker",
@@ -77,7 +80,7 @@ fn url_is_asked_by_tare_itself() {
         "-e",
         "PAUSE=0.05",
     ];
-    let image = [bench.image.as_str(), "perl", "-e", SERVER];
+    let image = [bench.image.as_str(), "perl", "-e", &server];
     let dossier = product
         .run([&ask[..], &line, &image].concat())
         .expect(0)
@@ -119,6 +122,10 @@ fn server_that_never_serves_is_reported_with_its_words() {
         ended.complains(words);
         assert!(!ended.hint().is_empty());
     }
+    let ask = [&ask[..2], &["30s", "--ready", "serving"], &ask[3..]].concat();
+    let words = ["sh", "-c", "echo loading; sleep 1000"];
+    let ended = product.run([&ask[..], &words].concat()).expect(5);
+    ended.complains("it printed other lines, the last `loading`");
     assert_eq!(bench.objects(), before);
 }
 

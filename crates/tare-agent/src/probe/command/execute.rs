@@ -3,6 +3,7 @@
 //! What it cannot see: how systems differ in waiting for its end and in telling what it used (`ending`).
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -10,16 +11,17 @@ use std::process::{Child, Command};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
+use tare_model::command::Stdout;
 use tare_model::outcome::{Bytes, Exit};
 use tare_model::{CommandCall, CommandReport, Failure, Params, Reason, counter, whole_ns};
 
 use crate::args::refused;
-use crate::meter::{Meter, ProbeError};
+use crate::meter::{Meter, ProbeError, Teller};
 
 use super::ending::{wait, wait_for_end};
 use super::left;
 use super::port::wait_until_it_listens;
-use super::prepared::{Prepared, inside};
+use super::prepared::{Prepared, console, inside};
 #[cfg(unix)]
 use super::watch::Watch;
 
@@ -88,7 +90,12 @@ impl Prepared {
         let watch = call.observe.then(|| Watch::start(child.id())).transpose();
         #[cfg(unix)]
         let watch = watch.map_err(|error| no_thread(&error))?;
-        let streams = Streams::of(&mut child, call.stdin.as_deref());
+        let teller = meter.teller().filter(|_| call.tells);
+        let to = match call.stdout {
+            Stdout::Console if call.tells => Some(console()?),
+            _ => None,
+        };
+        let streams = Streams::of(&mut child, call, (teller, to));
         let streams = streams.map_err(|error| no_thread(&error))?;
         if let (Some(transport), Some(port)) = (call.listens, self.port) {
             let place = (transport, self.own, port);
@@ -241,16 +248,32 @@ struct Streams {
 }
 
 impl Streams {
-    fn of(child: &mut Child, stdin: Option<&str>) -> io::Result<Self> {
-        if let (Some(mut pipe), Some(text)) = (child.stdin.take(), stdin) {
+    /// What is printed is told to the teller, and standard output goes on to a file, if there are these.
+    fn of(
+        child: &mut Child,
+        call: &CommandCall,
+        (teller, to): (Option<Teller>, Option<File>),
+    ) -> io::Result<Self> {
+        if let (Some(mut pipe), Some(text)) = (child.stdin.take(), call.stdin.as_deref()) {
             let text = text.to_owned();
             // A program that does not read to the end closes the pipe, and that is its affair.
             Builder::new().spawn(move || pipe.write_all(text.as_bytes()))?;
         }
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let kept = match call.stdout {
+            Stdout::Kept => STDOUT_LIMIT,
+            _ => 0,
+        };
+        let on = |limit, to| Reading {
+            limit,
+            to,
+            teller: teller.clone(),
+        };
         Ok(Self {
-            stdout: stdout.map(|pipe| keep(pipe, STDOUT_LIMIT)).transpose()?,
-            stderr: stderr.map(|pipe| keep(pipe, STDERR_LIMIT)).transpose()?,
+            stdout: stdout.map(|pipe| keep(pipe, on(kept, to))).transpose()?,
+            stderr: stderr
+                .map(|pipe| keep(pipe, on(STDERR_LIMIT, None)))
+                .transpose()?,
         })
     }
 
@@ -264,8 +287,20 @@ impl Streams {
     }
 }
 
+/// What is done with a stream's bytes.
+struct Reading {
+    /// So many are kept.
+    limit: usize,
+    /// Where they go on to.
+    to: Option<File>,
+    teller: Option<Teller>,
+}
+
 /// Reads a stream to its end and keeps the beginning.
-fn keep(mut pipe: impl Read + Send + 'static, limit: usize) -> io::Result<JoinHandle<Kept>> {
+fn keep(
+    mut pipe: impl Read + Send + 'static,
+    mut reading: Reading,
+) -> io::Result<JoinHandle<Kept>> {
     Builder::new().spawn(move || {
         let mut kept = Kept::default();
         let mut buffer = vec![0u8; 64 << 10];
@@ -273,9 +308,16 @@ fn keep(mut pipe: impl Read + Send + 'static, limit: usize) -> io::Result<JoinHa
             match pipe.read(&mut buffer) {
                 Ok(0) => return kept,
                 Ok(count) => {
-                    let room = limit - kept.bytes.len();
+                    let room = reading.limit - kept.bytes.len();
+                    if let Some(to) = &mut reading.to {
+                        // Whoever reads there may have gone, and the program is not to end by that.
+                        let _ = to.write_all(&buffer[..count]);
+                    }
+                    if let Some(Ok(mut tell)) = reading.teller.as_ref().map(|it| it.lock()) {
+                        tell(&buffer[..count]);
+                    }
                     kept.bytes.extend_from_slice(&buffer[..count.min(room)]);
-                    kept.is_cut |= count > room;
+                    kept.is_cut |= count > room && reading.limit > 0;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => {

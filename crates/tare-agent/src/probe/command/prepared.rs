@@ -1,5 +1,6 @@
 //! What is ready before a program is started: its folder and files, its arguments with their blanks filled, its streams.
 
+use std::fs::File;
 use std::io;
 use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
@@ -103,8 +104,9 @@ fn command(
         .stdin(input(call)?)
         .stdout(match call.stdout {
             Stdout::Kept => Stdio::piped(),
+            _ if call.tells => Stdio::piped(),
             Stdout::Discarded => Stdio::null(),
-            Stdout::Console => console()?,
+            Stdout::Console => console()?.into(),
         })
         .stderr(Stdio::piped());
     if call.clean {
@@ -246,7 +248,7 @@ fn make_cold(_path: &str) -> Result<(), ProbeError> {
 /// Where the first process of this place writes. Where the processes of the whole machine are seen, number 1 is not
 /// of this place, and what it writes to is not touched.
 #[cfg(target_os = "linux")]
-fn console() -> Result<Stdio, ProbeError> {
+pub(super) fn console() -> Result<File, ProbeError> {
     let Some(first) = crate::proc::first_of_this_place() else {
         return Err(ProbeError::Unavailable(Reason::NeedsPrivilege(
             "to see the first process of this place, whose standard output is written to".into(),
@@ -255,14 +257,13 @@ fn console() -> Result<Stdio, ProbeError> {
     std::fs::OpenOptions::new()
         .write(true)
         .open(format!("/proc/{first}/fd/1"))
-        .map(Stdio::from)
         .map_err(|error| {
             ProbeError::system("open the standard output of the first process", &error)
         })
 }
 
 #[cfg(not(target_os = "linux"))]
-fn console() -> Result<Stdio, ProbeError> {
+pub(super) fn console() -> Result<File, ProbeError> {
     Err(ProbeError::Unavailable(Reason::Unsupported(
         "this system does not show where its first process writes".into(),
     )))

@@ -32,7 +32,7 @@ fn measured(servers: &[SocketAddr], target_ns: u64) -> Outcomes {
         groups: Vec::new(),
     };
     let mut client = Client::new(&clock, &cancel, servers, asked);
-    measure(&mut client, &block).unwrap()
+    measure(&mut client, &block, &[]).unwrap()
 }
 
 #[test]
