@@ -21,6 +21,8 @@ const CALL: &str = "call";
 /// Stands in arguments and files for the address of the other end of a pair; in the server's own, for the address
 /// on which it is to listen.
 pub const ADDRESS: &str = "{address}";
+/// The argument that says how long a server may take until it listens, milliseconds.
+pub const READY_MS: &str = "ready_ms";
 /// Stands in arguments and files for the port of a pair's server.
 pub const PORT: &str = "{port}";
 /// Stands in arguments and files of a pair's server for the address on which it is to listen.

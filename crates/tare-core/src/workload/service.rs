@@ -6,7 +6,7 @@
 //! Limits: a closed loop asks less while a server stalls; `rate` does not. A server that forks away from its first
 //! process is not ended with it.
 
-use tare_model::command::Transport;
+use tare_model::command::{READY_MS, Transport};
 use tare_model::{
     CommandCall, MetricSpec, Params, Path, ProbeCall, RawOutput, Recipe, Sample, metrics,
 };
@@ -99,8 +99,12 @@ impl Workload for Service {
                 server = server.with_file(name, text);
             }
         }
+        let mut server = server.to_probe();
+        if let Some(ms) = params.value(READY_MS) {
+            server.args.0.insert(READY_MS.to_owned(), ms.clone());
+        }
         Ok(Recipe::Pair {
-            server: server.to_probe(),
+            server,
             client: ProbeCall {
                 name: asked::CLIENT.to_owned(),
                 args: asked::only(&params),

@@ -99,7 +99,7 @@ impl Prepared {
         let streams = streams.map_err(|error| no_thread(&error))?;
         if let (Some(transport), Some(port)) = (call.listens, self.port) {
             let place = (transport, self.own, port);
-            if let Err(why) = wait_until_it_listens(&mut child, place, begin) {
+            if let Err(why) = wait_until_it_listens(&mut child, place, (begin, self.patience)) {
                 let (_, stderr) = streams.finish();
                 let end = stderr.bytes.len().min(2_048);
                 let text = String::from_utf8_lossy(&stderr.bytes[..end]);

@@ -12,8 +12,8 @@ use tare_model::{Params, Reason};
 use crate::args;
 use crate::meter::ProbeError;
 
-/// How long a server may take until it listens.
-const LISTEN_LIMIT: Duration = Duration::from_secs(10);
+/// How long a server may take until it listens, if nobody says.
+pub(super) const LISTEN_LIMIT: Duration = Duration::from_secs(10);
 /// Pause between two looks whether it does.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
@@ -45,7 +45,7 @@ pub(super) fn free_port(
 pub(super) fn wait_until_it_listens(
     child: &mut Child,
     (transport, own, port): (Transport, Option<IpAddr>, u16),
-    begin: Instant,
+    (begin, patience): (Instant, Duration),
 ) -> Result<(), String> {
     loop {
         if listens(transport, own, port) {
@@ -54,13 +54,13 @@ pub(super) fn wait_until_it_listens(
         if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
             return Err(format!("the server ended ({status}) before it listened"));
         }
-        if begin.elapsed() > LISTEN_LIMIT {
+        if begin.elapsed() > patience {
             // Both fail only if it has just ended by itself.
             let _ = child.kill();
             let _ = child.wait();
             return Err(format!(
                 "the server did not listen on port {port} within {} s",
-                LISTEN_LIMIT.as_secs()
+                patience.as_secs_f64()
             ));
         }
         std::thread::sleep(LOOK_AGAIN);

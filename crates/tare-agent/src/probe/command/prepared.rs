@@ -5,9 +5,10 @@ use std::io;
 use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use tare_model::cluster::{ClusterView, HOSTFILE, HOSTFILE_NAME};
-use tare_model::command::{ADDRESS, BIND, FOLDER, PORT, Stdout};
+use tare_model::command::{ADDRESS, BIND, FOLDER, PORT, READY_MS, Stdout};
 use tare_model::launch::RUN_VARIABLE;
 use tare_model::{CommandCall, Params, Reason};
 
@@ -16,7 +17,7 @@ use crate::folder::Folder;
 use crate::meter::{Meter, ProbeError};
 use crate::program::{self, SEARCH_PATH};
 
-use super::port::free_port;
+use super::port::{LISTEN_LIMIT, free_port};
 
 /// A program that is about to be started.
 pub(super) struct Prepared {
@@ -26,6 +27,8 @@ pub(super) struct Prepared {
     pub(super) command: Command,
     pub(super) own: Option<IpAddr>,
     pub(super) port: Option<u16>,
+    /// How long a server may take until it listens.
+    pub(super) patience: Duration,
 }
 
 impl Prepared {
@@ -86,6 +89,10 @@ impl Prepared {
             command,
             own,
             port,
+            patience: params
+                .int(READY_MS)
+                .and_then(|ms| u64::try_from(ms).ok())
+                .map_or(LISTEN_LIMIT, Duration::from_millis),
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use tare_model::command::Transport;
+use tare_model::command::{READY_MS, Transport};
 use tare_model::outcome::Exit;
 
 use tare_model::cluster::ClusterView;
@@ -171,4 +171,19 @@ fn what_a_program_prints_is_told_and_kept_as_before() {
         lines.sort_unstable();
         assert_eq!(lines, ["err", "out"]);
     }
+}
+
+#[test]
+fn a_server_gets_as_long_to_listen_as_is_said() {
+    let call = CommandCall {
+        listens: Some(Transport::Tcp),
+        ..shell("exec sleep 1000")
+    };
+    let mut params = call.to_probe().args;
+    params.0.insert(READY_MS.to_owned(), 20.into());
+    let mut meter = Meter::new(1, &std::env::temp_dir());
+    let ProbeError::Failed(Failure::Probe(text)) = run(&mut meter, &params).unwrap_err() else {
+        panic!("of another kind");
+    };
+    assert!(text.contains("within 0.02 s"), "{text}");
 }
