@@ -45,6 +45,7 @@ mod test;
 )]
 #[path = "../../crates/tare/tests/it/traces.rs"]
 mod traces;
+mod web;
 mod why_matrix;
 mod workspace;
 
@@ -80,6 +81,7 @@ const COMMANDS: &[Command] = &tare_model::rows! {
         "environments that are made worse in one known way: does `tare why` find and confirm it? `--only NAME`, `--small`",
         planted::main,
     ),
+    ("web", "`tare run web`, and the same question put to `wrk` in sequence for as long; `--seconds S`", web::main),
     ("ladder", "five programs whose ladder must add up to what is measured directly; `--env NAME` chooses where", ladder::main),
     ("why-matrix", "`tare why` in every environment that works here, of four kinds of commands: always an answer; `--env NAME`", why_matrix::main),
 };

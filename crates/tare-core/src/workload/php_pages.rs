@@ -38,7 +38,7 @@ impl Workload for PhpPages {
     declared! {
         "php-pages": "a page of a small application of PHP, with and without its cache of compiled code";
         params {
-            "opcache" = Text("off"), OneOf(&["off", "on"]): "off: sources are read and compiled for every page; on: the cache of compiled code is used";
+            "opcache" = Text("off"), OneOf(&["off", "on", "checked"]): "off: sources are read and compiled for every page; on: the cache of compiled code is used; checked: the same, and every page looks whether a source has changed, as while developing";
             "files" = Int(200), Between(1, 100_000): "source files of the application, 1 to 100000, in folders of 50";
             "bytes" = Int(4096), Between(1, 1 << 20): "bytes of each, at least, 1 to 1048576";
             "requests" = Int(10), Between(1, 10_000): "timed requests, 1 to 10000";

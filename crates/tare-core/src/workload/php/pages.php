@@ -1,12 +1,12 @@
 <?php
 // One page of a small application of PHP, asked for again and again.
 //
-// Usage: php -n pages.php FILES BYTES REQUESTS on|off. Makes an application of so many source files of so many bytes, has
+// Usage: php -n pages.php FILES BYTES REQUESTS on|off|checked. Makes an application of so many source files of so many bytes, has
 // PHP's own server answer for it with or without the cache of compiled code, and prints one line of JSON: the nanoseconds
 // of every request. Inside the timed region: connecting, asking, all that the page does, reading its answer to the end.
 // The page includes all files and calls a function of each, so that an answer that is right says that all were read.
 // Three requests are warm-up. The cache is PHP's as it comes, but for files that are younger than two seconds, which it
-// would otherwise leave out.
+// would otherwise leave out; with `checked` it looks for every page whether a file has changed, and not every two seconds.
 
 [, $files, $bytes, $requests] = array_map('intval', array_slice($argv, 0, 4));
 $cache = $argv[4];
@@ -50,9 +50,12 @@ PAGE;
 file_put_contents($folder . '/index.php', str_replace('FILES', (string) $files, $page));
 
 $options = ['-n'];
-if ($cache === 'on') {
+if ($cache !== 'off') {
     // Newer versions have it built in and take the name of the extension for a mistake.
     $settings = ['opcache.enable=1', 'opcache.file_update_protection=0', 'opcache.max_accelerated_files=100000'];
+    if ($cache === 'checked') {
+        $settings[] = 'opcache.revalidate_freq=0';
+    }
     if (!extension_loaded('Zend OPcache')) {
         array_unshift($settings, 'zend_extension=opcache');
     }
@@ -106,6 +109,6 @@ echo json_encode([
     'sum' => (int) $found[1],
     'wanted_sum' => intdiv($files * ($files + 1), 2),
     'cache' => $found[2],
-    'wanted_cache' => $cache,
+    'wanted_cache' => $cache === 'off' ? 'off' : 'on',
     'ns' => $ns,
 ]), "\n";

@@ -19,6 +19,10 @@ use crate::cx::Exec;
 
 /// The program.
 const PROGRAM: &str = "bindfs";
+/// It stays in the foreground, as a child.
+const FOREGROUND: &str = "-f";
+/// What a look found is not kept for the next one, as where a folder is shared consistently with another system.
+const NOTHING_KEPT: &str = "attr_timeout=0,entry_timeout=0,negative_timeout=0";
 /// Where the kernel lists what is mounted, as this process sees it.
 const MOUNTS: &str = "/proc/self/mountinfo";
 /// How long it may take until the folder is shown.
@@ -73,8 +77,10 @@ pub(super) fn serve(exec: &dyn Exec, run: &str, folder: &Path) -> Result<Server,
     files::create_folder(&to)?;
     files::write(&from.join(MARK), b"")?;
     let text = |path: &Path| path.display().to_string();
-    let command = CommandLine::new(PROGRAM, ["-f".to_owned(), text(&from), text(&to)])
-        .variable(RUN_VARIABLE, run);
+    let options = [FOREGROUND, "-o", NOTHING_KEPT].map(str::to_owned);
+    let folders = [text(&from), text(&to)];
+    let command =
+        CommandLine::new(PROGRAM, options.into_iter().chain(folders)).variable(RUN_VARIABLE, run);
     let mut server = Server(exec.spawn(&command)?);
     let mut waited = Duration::ZERO;
     while !is_mounted(&to) {
