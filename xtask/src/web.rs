@@ -145,8 +145,11 @@ fn wrk(url: &str, seconds: u64) -> Result<f64> {
     }
 }
 
-/// The interval of a row of the study, and how many rows were decided of how many.
-fn of_study(dossier: &Value) -> Result<(BTreeMap<&'static str, [f64; 3]>, usize, usize)> {
+/// The interval of each row of the study: its middle, low and high end.
+type Intervals = BTreeMap<&'static str, [f64; 3]>;
+
+/// Those of a run, and how many of its rows were decided of how many.
+fn of_study(dossier: &Value) -> (Intervals, usize, usize) {
     let with_ratio = |name: &str| {
         let cells = dossier[name].as_array().into_iter().flatten();
         cells.filter(|cell| cell["ratio"]["point"].is_number())
@@ -169,7 +172,7 @@ fn of_study(dossier: &Value) -> Result<(BTreeMap<&'static str, [f64; 3]>, usize,
         let of = |name: &str| cell["ratio"][name].as_f64().unwrap_or(f64::NAN);
         rows.insert(row, [of("point"), of("low"), of("high")]);
     }
-    Ok((rows, decided.count(), with_ratio("cells").count()))
+    (rows, decided.count(), with_ratio("cells").count())
 }
 
 /// Asks both ways and prints one table.
@@ -193,7 +196,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
     )
     .variable("TARE_HOME", folder.join("home"))
     .json()?;
-    let (rows, decided, all) = of_study(&dossier)?;
+    let (rows, decided, all) = of_study(&dossier);
     let (servers, ways) = serve(&folder)?;
     let each = (seconds / (ways.len() as u64 * u64::from(ROUNDS))).max(1);
     let mut said: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
