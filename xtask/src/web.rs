@@ -104,7 +104,7 @@ fn serve(folder: &Path) -> Result<(Servers, BTreeMap<&'static str, String>)> {
         let file = format!("/site/{port}.conf");
         program("docker", &line)
             .arguments(network)
-            .arguments(&[IMAGE, "nginx", "-e", "stderr", "-c", &file])
+            .arguments(&[IMAGE, "/usr/sbin/nginx", "-e", "stderr", "-c", &file])
             .output()?;
     }
     let format = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
