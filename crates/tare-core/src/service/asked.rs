@@ -41,9 +41,10 @@ pub struct Wrong {
 }
 
 /// The parameters that are about the requests.
-const PARAMS: [&str; 10] = [
+const PARAMS: [&str; 11] = [
     "url",
     "urls",
+    "commands",
     "method",
     "headers",
     "data",
@@ -96,9 +97,10 @@ impl Asked {
         }
         request.body = Bytes(text("data").as_bytes().to_vec());
         request.check().map_err(wrong("data"))?;
-        let requests = match text("urls") {
-            "" => vec![request],
-            list => mix::requests(list, &request).map_err(wrong("urls"))?,
+        let requests = match (text("commands"), text("urls")) {
+            ("", "") => vec![request],
+            ("", list) => mix::requests(list, &request).map_err(wrong("urls"))?,
+            (list, _) => mix::commands(list).map_err(wrong("commands"))?,
         };
         let expect = u16::try_from(number("expect")).ok();
         Ok(Self {

@@ -3,11 +3,12 @@
 //! Bodies are counted and not kept: an answer may be larger than memory. What is kept of one is its beginning, for
 //! messages. Everything that a server sends is foreign text: it is bounded here, and escaped in every message.
 
-use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hasher as _};
 
-use serde::{Deserialize, Serialize};
-use tare_model::outcome::Bytes;
+mod redis;
+mod request;
+
+pub use request::Request;
 
 /// The longest head of an answer, bytes.
 pub const HEAD_BYTES: usize = 64 << 10;
@@ -16,108 +17,6 @@ const EXCERPT_BYTES: usize = 160;
 /// The longest line that gives the length of a chunk, bytes.
 const CHUNK_LINE_BYTES: usize = 4 << 10;
 const HEADERS: usize = 128;
-
-/// What is asked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Request {
-    /// `GET`, `POST` …
-    pub method: String,
-    /// Path and query.
-    pub path: String,
-    /// Further headers. `Host`, `Connection` and `Content-Length` are the client's.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub headers: Vec<(String, String)>,
-    /// The body; empty for none.
-    #[serde(default)]
-    pub body: Bytes,
-}
-
-impl Request {
-    /// A plain `GET`.
-    pub fn get(path: &str) -> Self {
-        Self {
-            method: "GET".to_owned(),
-            path: path.to_owned(),
-            headers: Vec::new(),
-            body: Bytes::default(),
-        }
-    }
-
-    /// Adds a header, `Name: value`.
-    ///
-    /// # Errors
-    /// It is none.
-    pub fn add_header(&mut self, line: &str) -> Result<(), String> {
-        let (name, value) = line
-            .split_once(':')
-            .ok_or_else(|| format!("`{}` is no `Name: value`", line.escape_debug()))?;
-        self.headers
-            .push((name.trim().to_owned(), value.trim().to_owned()));
-        self.check()
-    }
-
-    /// Checks what would let one part of the request end and another begin.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub fn check(&self) -> Result<(), String> {
-        let is_token = |text: &str| {
-            let is_ours =
-                |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-            !text.is_empty() && text.bytes().all(is_ours)
-        };
-        if !is_token(&self.method) {
-            return Err(format!("`{}` is no method", self.method.escape_debug()));
-        }
-        if !self.path.starts_with('/') || !self.path.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(format!(
-                "`{}` is no path: it begins with `/` and has no spaces",
-                self.path.escape_debug()
-            ));
-        }
-        for (name, value) in &self.headers {
-            if !is_token(name) || value.bytes().any(|byte| byte < b' ' && byte != b'\t') {
-                return Err(format!("`{}` is no header", name.escape_debug()));
-            }
-            let is_clients = |own: &&&str| name.eq_ignore_ascii_case(own);
-            if let Some(own) = ["Connection", "Content-Length", "Transfer-Encoding", "Host"]
-                .iter()
-                .find(is_clients)
-            {
-                return Err(format!("the header `{own}` is set by the client itself"));
-            }
-        }
-        if !self.body.0.is_empty() && self.is_safe() {
-            let method = &self.method;
-            return Err(format!("a body belongs to POST or PUT, not to {method}"));
-        }
-        Ok(())
-    }
-
-    /// As it is sent to `host`.
-    pub fn to_bytes(&self, host: &str, keep_alive: bool) -> Vec<u8> {
-        let connection = if keep_alive { "keep-alive" } else { "close" };
-        let mut head = format!(
-            "{} {} HTTP/1.1\r\nHost: {host}\r\nConnection: {connection}\r\n",
-            self.method, self.path
-        );
-        for (name, value) in &self.headers {
-            let _ = write!(head, "{name}: {value}\r\n");
-        }
-        if !self.body.0.is_empty() || matches!(self.method.as_str(), "POST" | "PUT" | "PATCH") {
-            let _ = write!(head, "Content-Length: {}\r\n", self.body.0.len());
-        }
-        head.push_str("\r\n");
-        let mut bytes = head.into_bytes();
-        bytes.extend(&self.body.0);
-        bytes
-    }
-
-    /// Whether sending it twice is as good as once.
-    pub fn is_safe(&self) -> bool {
-        matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS")
-    }
-}
 
 /// Why an answer cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -128,6 +27,9 @@ pub enum Unreadable {
     /// It is something else.
     #[error("the answer is not HTTP/1.1: {0}")]
     NotHttp(String),
+    /// It is no reply of Redis's.
+    #[error("the answer is not Redis's: `{0}`")]
+    NotRedis(String),
     /// Its head does not end.
     #[error("the head of the answer is longer than {HEAD_BYTES} bytes")]
     LongHead,
@@ -170,6 +72,10 @@ enum Part {
     Trailer,
     /// Until the connection is closed.
     Rest,
+    /// So many replies of Redis's are missing.
+    Reply(u64),
+    /// So many bytes of one, and so many replies after it.
+    Bulk(u64, u64),
     Done,
 }
 
@@ -198,7 +104,8 @@ impl AnswerReader {
 
     /// Whether nothing has arrived.
     pub fn is_untouched(&self) -> bool {
-        self.part == Part::Head && self.pending.is_empty()
+        let is_first = self.part == Part::Head || self.part == Part::Reply(1);
+        is_first && self.pending.is_empty() && self.answered.status == 0
     }
 
     /// The status, once the head is complete.
@@ -255,6 +162,16 @@ impl AnswerReader {
                 Part::ChunkLine => self.take_chunk_line(bytes)?,
                 Part::Trailer => self.take_trailer(bytes)?,
                 Part::Rest => self.take_body(bytes, u64::MAX),
+                Part::Reply(missing) => self.take_reply(bytes, missing)?,
+                Part::Bulk(left, missing) => {
+                    let used = self.take_body(bytes, left);
+                    self.part = match (left - used as u64, missing) {
+                        (0, 0) => Part::Done,
+                        (0, missing) => Part::Reply(missing),
+                        (left, missing) => Part::Bulk(left, missing),
+                    };
+                    used
+                }
             };
             bytes = &bytes[used..];
         }

@@ -43,6 +43,24 @@ pub fn requests(text: &str, like: &Request) -> Result<Vec<Request>, String> {
     Ok(requests)
 }
 
+/// The commands for Redis of a text, one a line.
+///
+/// # Errors
+/// A line is none, or there is none.
+pub fn commands(text: &str) -> Result<Vec<Request>, String> {
+    let lines = text.lines().enumerate();
+    let lines = lines.filter(|(_, line)| !line.trim().is_empty());
+    let of_line = |(number, line): (usize, &str)| {
+        Request::command(line).map_err(|error| format!("line {}: {error}", number + 1))
+    };
+    let commands: Vec<Request> = lines.map(of_line).collect::<Result<_, _>>()?;
+    match commands.len() {
+        0 => Err("there is no command in it, such as `GET key`".to_owned()),
+        1..=MOST => Ok(commands),
+        _ => Err(format!("there are more than {MOST} commands in it")),
+    }
+}
+
 /// The path of an address; a path is one already.
 fn path_of(address: &str) -> &str {
     let Some((_, rest)) = address.split_once("://") else {
@@ -70,6 +88,16 @@ mod tests {
             "1.2.3.4 - - [10/Oct/2026:13:55:36 +0000] \"GET /c HTTP/1.1\" 200 5 \"-\" \"curl\"\n",
         );
         assert_eq!(paths(log).unwrap(), ["/a?b", "/c"]);
+    }
+
+    #[test]
+    fn commands_are_lines_of_words() {
+        let found = commands("SET k 'a b'\n\nGET k\n").unwrap();
+        assert_eq!(found.len(), 2);
+        assert_eq!((found[0].name(), found[0].is_safe()), ("SET", false));
+        assert!(found[1].is_safe() && found[1].reader(false).is_untouched());
+        assert!(commands("\n").unwrap_err().contains("no command"));
+        assert!(commands("GET k\nSET 'x\n").unwrap_err().contains("line 2"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `service`: a server in every arm, asked over HTTP by one client outside of all of them.
+//! `service`: a server in every arm, asked over HTTP or in Redis's protocol by one client outside of all of them.
 //!
 //! The client is Tare itself ([`crate::service`]); what the arm gets is the server alone, which listens on the address
 //! and port that it is given. Inside the timed region: one request, first byte of the request to last byte of the
@@ -54,13 +54,14 @@ const METRICS: &[MetricSpec] = metrics! {
 
 impl Workload for Service {
     declared! {
-        "service": "a server in every arm, asked over HTTP by one client outside";
+        "service": "a server in every arm, asked over HTTP, or as Redis, by one client outside";
         params {
             "server" = Text("python3 -m http.server {port} --bind {bind}"): "the server's command; {port}, {bind} and {folder} are filled in";
             "config" = Text(""): "text of the file {folder}/config, placeholders filled in; none if empty";
             "page" = Text(""): "text of the file {folder}/page.txt; none if empty";
             "url" = Text("/"): "path and query of the request";
             "urls" = Text(""): "several instead: one a line, or lines of an access log, of which GET is taken";
+            "commands" = Text(""): "commands for a Redis server instead of requests of HTTP, one a line, sent in turn";
             "method" = Text("GET"): "GET, HEAD, POST …";
             "headers" = Text(""): "further headers, one a line";
             "data" = Text(""): "body of the request";

@@ -265,8 +265,8 @@ impl<'c> Client<'c> {
         line.request = peer.next;
         peer.next = (peer.next + 1) % peer.requests.len();
         (line.from_ns, line.sent_ns, line.n_sent) = (from_ns, self.clock.now_ns(), 0);
-        let is_head = self.asked.requests[line.request].method == "HEAD";
-        line.reader = Some(AnswerReader::new(is_head, slice.answers.is_empty()));
+        let request = &self.asked.requests[line.request];
+        line.reader = Some(request.reader(slice.answers.is_empty()));
         self.send(server, at, slice)
     }
 
@@ -381,8 +381,8 @@ impl<'c> Client<'c> {
             is_counted: counts_all || line.n_answers > 1,
         });
         if !self.asked.is_expected(answered.status) && slice.unexpected.is_none() {
-            let path = &self.asked.requests[line.request].path;
-            slice.unexpected = Some(unexpected(path, &answered));
+            let name = self.asked.requests[line.request].name();
+            slice.unexpected = Some(unexpected(name, &answered));
         }
         Ok(true)
     }

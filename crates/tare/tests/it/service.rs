@@ -51,6 +51,7 @@ fn servers_are_compared_in_turns_and_at_a_rate() {
         ("service.latency.typical", 0),
         ("service.request.throughput", 0),
         ("service.start.ready", 0),
+        ("service.request.cpu", 0),
         ("service.latency.typical", 200),
     ] {
         let mut cells = dossier["cells"].as_array().unwrap().iter();
@@ -70,4 +71,46 @@ fn servers_are_compared_in_turns_and_at_a_rate() {
     let said = "before it listened: out of cheese";
     let failures = dossier["failures"].to_string();
     assert!(failures.contains(said), "{failures}");
+}
+
+#[test]
+fn redis_is_asked_in_its_own_protocol() {
+    if !has_container() {
+        skip("root", "no container can be made here");
+        return;
+    }
+    let has_redis = std::process::Command::new("redis-server")
+        .arg("--version")
+        .output();
+    if has_redis.is_err() {
+        skip("tools", "there is no redis-server here");
+        return;
+    }
+    let product = Product::new();
+    let study = "id = \"kept\"\ntitle = \"Kept\"\nbaseline = \"host\"\n\
+         [design]\ntrial = \"30ms\"\nblocks_min = 2\nblocks_max = 2\n\
+         [[arm]]\nid = \"host\"\n[[arm]]\nid = \"container\"\n\
+         [[workload]]\nid = \"service\"\npath = \"host→arm\"\n[workload.params]\n\
+         server = \"redis-server --port {port} --bind {bind} --save '' --protected-mode no\"\n";
+    let asked = |commands: &str| {
+        let text = format!("{study}commands = '''\n{commands}'''\n");
+        product.dossier(["run", &product.file("kept.toml", text)])
+    };
+    let dossier = asked("SET page 'two words'\nGET page\n");
+    assert_valid_dossier(&dossier);
+    for metric in ["service.latency.typical", "service.request.cpu"] {
+        let cells = dossier["cells"].as_array().unwrap();
+        let cell = cells.iter().find(|cell| cell["metric"] == metric);
+        let cell = cell.unwrap_or_else(|| panic!("no {metric}: {dossier:#}"));
+        assert_eq!(
+            (cell["n_blocks"].as_u64(), &cell["in_turn"]),
+            (Some(2), &true.into())
+        );
+    }
+    let failures = asked("GOT page\n")["failures"].to_string();
+    assert!(
+        failures.contains("GOT is answered with status 500: `-ERR unknown command"),
+        "{failures}"
+    );
+    product.assert_nothing_left();
 }

@@ -90,7 +90,14 @@ impl Baselines<'_> {
                 }
             }
         }
-        for mut asks in baseline::plain(self.own, &ask.driver) {
+        let (begun_ns, all) = (
+            self.cx.clock.now_ns(),
+            baseline::plain(self.own, &ask.driver),
+        );
+        for (place, mut asks) in all.iter().cloned().enumerate() {
+            if self.is_late(begun_ns, place, all.len()) {
+                continue;
+            }
             if let Some(why) = not_bare.as_ref().and_then(|why| why.lines().next()) {
                 asks.what = format!(
                     "{}, because its files as a bare process could not be: {why}",
@@ -190,7 +197,11 @@ impl Baselines<'_> {
             less.into_iter().chain([whole])
         };
         let all: Vec<Bare> = all.iter().flat_map(barest_first).collect();
-        for files in &all {
+        let begun_ns = self.cx.clock.now_ns();
+        for (place, files) in all.iter().enumerate() {
+            if self.is_late(begun_ns, place, all.len()) {
+                continue;
+            }
             let mut asks = baseline::image(self.own, files, &why);
             asks.userland = userland.clone().map(|base| Base {
                 change: asks.base.change.clone(),
@@ -202,6 +213,12 @@ impl Baselines<'_> {
             }
         }
         Ok(Err(words))
+    }
+
+    /// Whether those between the barest and the last, which has all that may be needed, are passed over.
+    fn is_late(&self, begun_ns: u64, place: usize, count: usize) -> bool {
+        let is_between = place > 0 && place + 1 < count;
+        is_between && self.cx.clock.now_ns().saturating_sub(begun_ns) > BETWEEN_NS
     }
 
     /// The host's own program, which is the same: without the parts of the command that can go, if it does the same then.
@@ -275,6 +292,9 @@ fn opens_a_socket(inside: &Inside) -> bool {
     let seen = look.report.seen.as_ref();
     seen.is_some_and(|seen| seen.ties.contains(&Tie::Socket))
 }
+
+/// So long baselines between the barest and the last are tried, nanoseconds.
+const BETWEEN_NS: u64 = 6_000_000_000;
 
 /// Files as large as this, bytes, have no digest.
 const LARGE: u64 = 64 << 20;

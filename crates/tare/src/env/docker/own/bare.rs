@@ -96,7 +96,12 @@ impl Docker {
                 .iter()
                 .any(|it| id.starts_with(it))
         };
-        let all = taken.barest_first(is_usable).into_iter().enumerate();
+        let mut all = taken.barest_first(is_usable);
+        // Each has copies of its own of what is mounted.
+        if all.len() > 2 && !template.copied_for(&all[0]).is_empty() {
+            all.drain(1..all.len() - 1);
+        }
+        let all = all.into_iter().enumerate();
         all.map(|(n, without)| laying.over(without, &format!("own-bare-{n}")))
             .collect()
     }

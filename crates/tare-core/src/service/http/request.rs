@@ -1,0 +1,145 @@
+//! What is asked, and how it is written: a request of HTTP, or a command for Redis.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+use tare_model::outcome::Bytes;
+
+use super::{AnswerReader, redis};
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    /// `GET`, `POST` …
+    pub method: String,
+    /// Path and query.
+    pub path: String,
+    /// Further headers. `Host`, `Connection` and `Content-Length` are the client's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<(String, String)>,
+    /// The body; empty for none.
+    #[serde(default)]
+    pub body: Bytes,
+    /// The words of a command for Redis, which is sent instead.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+}
+
+impl Request {
+    /// A plain `GET`.
+    pub fn get(path: &str) -> Self {
+        Self {
+            method: "GET".to_owned(),
+            path: path.to_owned(),
+            headers: Vec::new(),
+            body: Bytes::default(),
+            command: Vec::new(),
+        }
+    }
+
+    /// A command for Redis, as a line of words.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn command(line: &str) -> Result<Self, String> {
+        Ok(Self {
+            command: redis::words(line)?,
+            ..Self::get("/")
+        })
+    }
+
+    /// What reads the answer to it; `has_digest` if its body is to be compared.
+    pub fn reader(&self, has_digest: bool) -> AnswerReader {
+        if self.command.is_empty() {
+            AnswerReader::new(self.method == "HEAD", has_digest)
+        } else {
+            AnswerReader::of_redis(has_digest)
+        }
+    }
+
+    /// What people call it.
+    pub fn name(&self) -> &str {
+        self.command.first().map_or(&self.path, |word| word)
+    }
+
+    /// Adds a header, `Name: value`.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn add_header(&mut self, line: &str) -> Result<(), String> {
+        let (name, value) = line
+            .split_once(':')
+            .ok_or_else(|| format!("`{}` is no `Name: value`", line.escape_debug()))?;
+        self.headers
+            .push((name.trim().to_owned(), value.trim().to_owned()));
+        self.check()
+    }
+
+    /// Checks what would let one part of the request end and another begin.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self) -> Result<(), String> {
+        let is_token = |text: &str| {
+            let is_ours =
+                |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+            !text.is_empty() && text.bytes().all(is_ours)
+        };
+        if !is_token(&self.method) {
+            return Err(format!("`{}` is no method", self.method.escape_debug()));
+        }
+        if !self.path.starts_with('/') || !self.path.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(format!(
+                "`{}` is no path: it begins with `/` and has no spaces",
+                self.path.escape_debug()
+            ));
+        }
+        for (name, value) in &self.headers {
+            if !is_token(name) || value.bytes().any(|byte| byte < b' ' && byte != b'\t') {
+                return Err(format!("`{}` is no header", name.escape_debug()));
+            }
+            let is_clients = |own: &&&str| name.eq_ignore_ascii_case(own);
+            if let Some(own) = ["Connection", "Content-Length", "Transfer-Encoding", "Host"]
+                .iter()
+                .find(is_clients)
+            {
+                return Err(format!("the header `{own}` is set by the client itself"));
+            }
+        }
+        if !self.body.0.is_empty() && self.is_safe() {
+            let method = &self.method;
+            return Err(format!("a body belongs to POST or PUT, not to {method}"));
+        }
+        Ok(())
+    }
+
+    /// As it is sent to `host`.
+    pub fn to_bytes(&self, host: &str, keep_alive: bool) -> Vec<u8> {
+        if !self.command.is_empty() {
+            return redis::to_bytes(&self.command);
+        }
+        let connection = if keep_alive { "keep-alive" } else { "close" };
+        let mut head = format!(
+            "{} {} HTTP/1.1\r\nHost: {host}\r\nConnection: {connection}\r\n",
+            self.method, self.path
+        );
+        for (name, value) in &self.headers {
+            let _ = write!(head, "{name}: {value}\r\n");
+        }
+        if !self.body.0.is_empty() || matches!(self.method.as_str(), "POST" | "PUT" | "PATCH") {
+            let _ = write!(head, "Content-Length: {}\r\n", self.body.0.len());
+        }
+        head.push_str("\r\n");
+        let mut bytes = head.into_bytes();
+        bytes.extend(&self.body.0);
+        bytes
+    }
+
+    /// Whether sending it twice is as good as once.
+    pub fn is_safe(&self) -> bool {
+        match self.command.as_slice() {
+            [] => matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS"),
+            words => redis::is_reading(words),
+        }
+    }
+}
