@@ -76,6 +76,9 @@ pub struct Own {
     pub is_elsewhere: bool,
 }
 
+/// How a line begins that says what starting takes, and what carries it.
+pub const STARTING: &str = "starting and removing the container took ";
+
 /// How a line begins that says what is mounted on both sides.
 pub const ALIKE: &str = "mounted on both sides alike, and no difference: ";
 

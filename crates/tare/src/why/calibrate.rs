@@ -172,6 +172,15 @@ fn folders(report: &CommandReport) -> BTreeSet<String> {
         .collect()
 }
 
+/// How long starting and removing an environment with these settings takes, nanoseconds.
+///
+/// # Errors
+/// It cannot be started or removed.
+pub(super) fn life(cx: &Context<'_>, ask: &Ask, settings: &Params) -> Result<u64, Trouble> {
+    let ((), _, life_ns) = at(cx, ask, &ask.driver, settings, |_| Ok(((), Vec::new())))?;
+    Ok(life_ns)
+}
+
 /// Starts an environment, lets `work` use it, asks what it sees, also of the paths that `work` names, and removes
 /// it.
 fn at<T>(

@@ -3,6 +3,7 @@
 mod baselines;
 mod reach;
 pub(super) mod server;
+mod starts;
 
 use self::baselines::{Seen, seen};
 pub(crate) use self::reach::hint_kept;
@@ -140,6 +141,8 @@ impl Subject<'_> {
         lines.extend(fresh.as_deref().map(fresh::described));
         output::tell(&lines[0]);
         ask.carried = lines;
+        let starting = starts::described(&cx, &ask, &asks, &first)?;
+        ask.carried.extend(starting);
         ask.own = Some(Asks {
             fresh,
             ..asks.clone()

@@ -6,7 +6,7 @@ use tare_model::{AnswerLabel, ArmSpec, Status, WhyOutcome, WhyReason};
 
 use super::{Spent, Terms, plural, size};
 use crate::cause;
-use crate::driver::own::{self as own_env, ALIKE, OWN};
+use crate::driver::own::{self as own_env, ALIKE, OWN, STARTING};
 use crate::why::own;
 
 /// So many causes are shown with what to change; the rest is in the breakdown.
@@ -166,12 +166,15 @@ impl<'a> Below<'a> {
 
     /// What starting takes, where it was measured in starts of the user's container.
     fn start_up(&self) -> Option<String> {
-        let life_ns = self.env.role.asked.as_ref()?.life_ns?;
-        own_env::is_own(&self.env.settings).then(|| {
-            format!(
-                "starting and removing the container took {}, once; it is not in these numbers",
+        let asked = self.env.role.asked.as_ref()?;
+        let known = asked.carried.iter().find(|line| line.starts_with(STARTING));
+        let life_ns = asked.life_ns?;
+        own_env::is_own(&self.env.settings).then(|| match known {
+            Some(line) => line.clone(),
+            None => format!(
+                "{STARTING}{}, once; it is not in these numbers",
                 size::time(life_ns as f64)
-            )
+            ),
         })
     }
 

@@ -364,18 +364,22 @@ fn start_of_the_container_is_a_line() {
         )],
         ..tare_model::arm::Asked::default()
     });
-    let (_, lines) = below(&Below {
-        outcome: WhyOutcome::None,
-        env: &env,
-        arms: &[],
-        findings: &[],
-        explained: None,
-        userland: None,
-        ladder: None,
-        is_interrupted: false,
-        terms: Terms::of(user_command::WALL),
-        spent: &SPENT,
-    });
+    let below_env = |env: &ArmSpec| {
+        let (_, lines) = below(&Below {
+            outcome: WhyOutcome::None,
+            env,
+            arms: &[],
+            findings: &[],
+            explained: None,
+            userland: None,
+            ladder: None,
+            is_interrupted: false,
+            terms: Terms::of(user_command::WALL),
+            spent: &SPENT,
+        });
+        lines
+    };
+    let lines = below_env(&env);
     assert_eq!(lines.len(), 2);
     assert!(
         lines[0]
@@ -388,6 +392,11 @@ fn start_of_the_container_is_a_line() {
             .text
             .ends_with("`/data` (the command may write there)")
     );
+    // Where it was looked for what carries it.
+    let known = format!("{}4.1 s and 4 s; without `-p` 0.4 s", own_env::STARTING);
+    let asked = env.role.asked.as_mut().unwrap();
+    asked.carried.push(known.clone());
+    assert_eq!(below_env(&env)[0].text, known);
 }
 
 #[test]
