@@ -187,7 +187,9 @@ impl Block<'_, '_, '_, '_> {
         let scratch = self.group.dispatcher.cx.scratch;
         let pages = pages.filter(|_| turn_page::clear(scratch, self.cycle.key).is_ok());
         let mut asked = Vec::new();
-        for place in self.cycle.starting_order(ends.len()) {
+        // Workers only prepare themselves; a server's start is measured.
+        let are_servers = recipes.iter().any(is_service);
+        for place in self.cycle.starting_order(ends.len(), are_servers) {
             let both = &ends[place];
             if self.group.members[place].has_ended() {
                 continue;

@@ -43,15 +43,13 @@ pub(super) struct Cycle {
 }
 
 impl Cycle {
-    /// The places in the order of the cycle's first row, so that none is always started first.
-    pub(super) fn starting_order(&self, count: usize) -> Vec<usize> {
-        let row = self.rows.first().into_iter().flatten();
+    /// The places in the order in which they are started: their own, or, where that is `drawn`, that of the first row, so
+    /// that none is always started first.
+    pub(super) fn starting_order(&self, count: usize, is_drawn: bool) -> Vec<usize> {
+        let row = self.rows.first().filter(|_| is_drawn).into_iter().flatten();
         let mut order: Vec<usize> = row.map(|place| *place as usize).collect();
-        order.extend(
-            (0..count)
-                .filter(|place| !order.contains(place))
-                .collect::<Vec<_>>(),
-        );
+        let others: Vec<usize> = (0..count).filter(|place| !order.contains(place)).collect();
+        order.extend(others);
         order
     }
 }
