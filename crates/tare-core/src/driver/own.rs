@@ -173,6 +173,22 @@ pub struct Difference {
     pub every_ns: Option<u64>,
 }
 
+/// Whether a difference of this name is something that an engine deals with when it starts a container.
+pub fn is_of_starts(id: &str) -> bool {
+    const BEGINNINGS: [&str; 9] = [
+        "publish",
+        "runtime",
+        "network",
+        "engine.network",
+        "log",
+        "engine.log",
+        "mounted",
+        "health",
+        "storage-opt",
+    ];
+    BEGINNINGS.iter().any(|it| id.starts_with(it))
+}
+
 /// Settings without further differences.
 #[must_use]
 pub fn without(settings: &Params, more: &[String]) -> Params {

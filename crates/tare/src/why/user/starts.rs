@@ -17,18 +17,6 @@ use crate::why::{Ask, First, Trouble, calibrate};
 const LONG_NS: u64 = 1_500_000_000;
 /// So many differences are tried.
 const MOST: usize = 4;
-/// What an engine deals with at a start, as the beginnings of names.
-const OF_STARTS: [&str; 9] = [
-    "publish",
-    "runtime",
-    "network",
-    "engine.network",
-    "log",
-    "engine.log",
-    "mounted",
-    "health",
-    "storage-opt",
-];
 
 /// What is said of it, if starting takes long and one difference carries at least half of that.
 ///
@@ -50,8 +38,10 @@ pub(super) fn described(
         Err(_) => Ok(None),
     };
     let without = |id: &str| own::without(&ask.settings, &[id.to_owned()]);
-    let is_of_starts = |id: &str| OF_STARTS.iter().any(|begin| id.starts_with(begin));
-    let tried = asks.differences.iter().filter(|it| is_of_starts(&it.id));
+    let tried = asks
+        .differences
+        .iter()
+        .filter(|it| own::is_of_starts(&it.id));
     let mut least: Option<(u64, &own::Difference)> = None;
     for difference in tried.take(MOST) {
         if let Some(ns) = life(&without(&difference.id))?

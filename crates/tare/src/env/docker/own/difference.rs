@@ -123,7 +123,8 @@ fn shown(name: &str, value: &Value) -> String {
         _ => "…".to_owned(),
     };
     let short: String = text.chars().take(40).collect();
-    printable(&short)
+    let rest = if short.len() < text.len() { "…" } else { "" };
+    format!("{}{rest}", printable(&short))
 }
 
 /// Every part in which a container differs, the likeliest to matter first.
