@@ -71,6 +71,9 @@ impl Question {
                     }
                 }
                 let mut runner = Runner::new(place, &mut session, &mut store, &progress, begun_ns);
+                runner.tell_early(&ask, &first);
+                let starting = user::about_starting(&runner.context(), &ask, &first)?;
+                ask.carried.extend(starting);
                 if let Some(cut_ns) = cut_off::decided(&ask, &first, runner.left_ns(&ask)) {
                     first.cut_ns = Some(cut_ns);
                     let line = cut_off::remark(&ask, &first, cut_ns);
@@ -244,7 +247,6 @@ fn answer(
     let Some(study) = studies::first_study(ask, first, runner.left_ns(ask)) else {
         return Err(too_long(ask, first));
     };
-    runner.tell_early(ask, first);
     let mut measured = runner.measure(&study)?;
     runner.tell_first(&measured);
     measured = closer(ask, first, runner, measured, true);

@@ -74,6 +74,19 @@ impl Subject<'_> {
     }
 }
 
+/// What is said of a long start of the container's, which is looked at for that.
+///
+/// # Errors
+/// Ctrl-C, or something of a start may be left.
+pub(crate) fn about_starting(
+    cx: &crate::cx::Context<'_>,
+    ask: &Ask,
+    first: &First,
+) -> Result<Option<String>, Failed> {
+    let of = |asks| starts::described(cx, ask, asks, first);
+    Ok(ask.own.as_ref().map(of).transpose()?.flatten())
+}
+
 /// The engine that has a container of this name, where none was named: the first of the usual ones.
 ///
 /// # Errors
@@ -141,8 +154,6 @@ impl Subject<'_> {
         lines.extend(fresh.as_deref().map(fresh::described));
         output::tell(&lines[0]);
         ask.carried = lines;
-        let starting = starts::described(&cx, &ask, &asks, &first)?;
-        ask.carried.extend(starting);
         ask.own = Some(Asks {
             fresh,
             ..asks.clone()

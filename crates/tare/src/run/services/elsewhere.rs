@@ -28,16 +28,33 @@ fn unsupported() -> Outcome {
     ))
 }
 
+/// A server that would be asked.
+pub(super) struct Started {
+    place: usize,
+}
+
+impl Started {
+    #[allow(clippy::unnecessary_wraps, reason = "as on the other system")]
+    pub(super) fn once_ready(
+        _group: &Group<'_, '_, '_>,
+        (place, _end): (usize, usize),
+        _call: ProbeCall,
+        _sent_ns: u64,
+    ) -> Result<Self, Cancelled> {
+        Ok(Self { place })
+    }
+}
+
+#[allow(clippy::unnecessary_wraps, reason = "as on the other system")]
 pub(super) fn ask(
     group: &mut Group<'_, '_, '_>,
     _cycle: &Cycle,
-    _sent_ns: &[u64],
-    calls: &[(usize, ProbeCall)],
+    started: &[Started],
 ) -> Result<(), Cancelled> {
     let at_ns = group.now_ns();
-    for (place, _) in calls {
+    for one in started {
         let outcome = unsupported();
-        group.members[*place].state = State::Ended { outcome, at_ns };
+        group.members[one.place].state = State::Ended { outcome, at_ns };
     }
     Ok(())
 }
