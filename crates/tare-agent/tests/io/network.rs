@@ -28,7 +28,7 @@ fn a_round_trip_over_the_loopback_needs_no_peer() {
 #[test]
 fn a_stream_over_the_loopback_needs_no_peer() {
     let folder = temporary("stream");
-    let (series, _) = run("tcp-stream", &folder, 20_000_000, &Params::new()).unwrap();
+    let (series, _) = run("tcp-stream", &folder, 200_000_000, &Params::new()).unwrap();
     has_values(&series, "net.tcp.throughput.rate", Unit::BytePerSecond, 1);
 }
 

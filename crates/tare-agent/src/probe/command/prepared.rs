@@ -1,6 +1,7 @@
 //! What is ready before a program is started: its folder and files, its arguments with their blanks filled, its streams.
 
 use std::fs::File;
+#[cfg(not(windows))]
 use std::io;
 use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
