@@ -329,7 +329,7 @@ fn the_users_container_its_volume_and_its_secrets_stay_as_they_were() {
     let (before, all) = (inspected(&name), bench.objects());
     let product = Product::new();
     let ask = |more: &[&str], command: &str| {
-        let arguments = ["why", "--like", &name, "--budget", "15s"];
+        let arguments = ["why", "--like", &name, "--budget", "25s"];
         product.run(
             arguments
                 .iter()
