@@ -105,8 +105,8 @@ impl Timer {
     }
 }
 
-/// Tells the host what a program has printed.
-pub type Teller = Arc<Mutex<dyn FnMut(&[u8]) + Send>>;
+/// Receives what a program prints, as it prints it.
+pub type OutputSink = Arc<Mutex<dyn FnMut(&[u8]) + Send>>;
 
 /// Tells the host the port on which a probe listens.
 pub type Announcer = Box<dyn FnMut(u16)>;
@@ -123,7 +123,7 @@ pub struct Meter {
     unavailable: BTreeMap<String, Reason>,
     checksum: Option<u64>,
     announcer: Option<Announcer>,
-    teller: Option<Teller>,
+    output_sink: Option<OutputSink>,
     command: Option<CommandReport>,
     gate: Option<Gate>,
     went_on: Option<Moment>,
@@ -161,7 +161,7 @@ impl Meter {
             unavailable: BTreeMap::new(),
             checksum: None,
             announcer: None,
-            teller: None,
+            output_sink: None,
             command: None,
             gate: None,
             went_on: None,
@@ -191,14 +191,14 @@ impl Meter {
         self.announcer = Some(announcer);
     }
 
-    /// Whom to tell what a program prints; to be set before the probe is run.
-    pub fn set_teller(&mut self, teller: Teller) {
-        self.teller = Some(teller);
+    /// Sets where a program's output is sent while it runs; to be called before the probe is run.
+    pub fn set_output_sink(&mut self, sink: OutputSink) {
+        self.output_sink = Some(sink);
     }
 
-    /// Who is told what a program prints.
-    pub fn teller(&self) -> Option<Teller> {
-        self.teller.clone()
+    /// Where a program's output is sent while it runs.
+    pub fn output_sink(&self) -> Option<OutputSink> {
+        self.output_sink.clone()
     }
 
     /// Tells the host that the probe listens on `port`. Without an announcer nobody is told.

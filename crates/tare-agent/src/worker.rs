@@ -23,13 +23,13 @@ use std::time::Instant;
 
 use tare_model::outcome::Bytes;
 use tare_model::wire::{
-    FrameError, Json as _, Reply, Request, TOLD_BYTES, read_frame, write_frame,
+    FrameError, Json as _, Reply, Request, STREAMED_BYTES, read_frame, write_frame,
 };
 use tare_model::{Failure, Params, ProbeReport, RawOutput, Reason, Turns, whole_ns};
 
 use crate::binding::Binding;
 use crate::counters::Counters;
-use crate::meter::{Meter, ProbeError, Teller, Timer};
+use crate::meter::{Meter, OutputSink, ProbeError, Timer};
 use crate::probe::{self, Cut, Probe};
 use crate::serve::PAD;
 use crate::turns::TurnTaker;
@@ -96,7 +96,7 @@ pub fn main(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
                 }));
             }
             if let Ok(output) = output.try_clone() {
-                meter.set_teller(teller(output, trial));
+                meter.set_output_sink(output_sink(output, trial));
             }
             if let Some(turns) = turns {
                 let taking = take_turns(&mut meter, probe, turns, bound, trial, [&input, &output]);
@@ -125,14 +125,14 @@ pub fn main(arguments: &[String], extra: &[&'static Probe]) -> ExitCode {
     }
 }
 
-/// Tells the host what a program prints, as far as [`TOLD_BYTES`] go.
-fn teller(mut output: File, trial: u64) -> Teller {
-    let mut room = TOLD_BYTES;
+/// Sends the host the first [`STREAMED_BYTES`] that a program prints.
+fn output_sink(mut output: File, trial: u64) -> OutputSink {
+    let mut room = STREAMED_BYTES;
     Arc::new(Mutex::new(move |bytes: &[u8]| {
-        let told = &bytes[..bytes.len().min(room)];
-        room -= told.len();
-        if !told.is_empty() {
-            let bytes = Bytes(told.to_vec());
+        let sent = &bytes[..bytes.len().min(room)];
+        room -= sent.len();
+        if !sent.is_empty() {
+            let bytes = Bytes(sent.to_vec());
             let _ = write_frame(&mut output, &Reply::Printed { trial, bytes });
         }
     }))

@@ -114,10 +114,10 @@ pub struct CommandCall {
     /// Whether its processes are looked at while it runs ([`Seen`]): costs it a little time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub observe: bool,
-    /// Whether the host is told what it prints while it runs ([`Reply::Printed`](crate::wire::Reply::Printed)): its
-    /// output passes the agent then, whichever way it goes on.
+    /// Whether its output is sent to the host while it runs ([`Reply::Printed`](crate::wire::Reply::Printed)): it passes
+    /// through the agent then, wherever it goes on to.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub tells: bool,
+    pub streams_output: bool,
     /// Whether what it prints is stored although nothing is read from it; for those who store.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep_output: bool,

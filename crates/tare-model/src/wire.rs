@@ -95,9 +95,9 @@ pub enum Request {
     Bye,
 }
 
-/// So much of what a program prints is told. It fits into the pipes on the way: a host that does not read for a while
-/// stops no program.
-pub const TOLD_BYTES: usize = 128 << 10;
+/// How much of a program's output is sent to the host while it runs. It fits into the pipes on the way, so a host that
+/// does not read for a while blocks no program.
+pub const STREAMED_BYTES: usize = 128 << 10;
 
 /// From agent to host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -127,8 +127,7 @@ pub enum Reply {
         /// The port.
         port: u16,
     },
-    /// A program that [tells](crate::CommandCall::tells) has printed this; of all that it prints the first
-    /// [`TOLD_BYTES`] are told.
+    /// Output of a program that [streams it](crate::CommandCall::streams_output): the first [`STREAMED_BYTES`] in all.
     Printed {
         /// The trial.
         trial: u64,

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_runtime_that_nobody_knows_is_suspected_as_a_whole() {
+    fn an_unknown_runtime_is_suspected_as_a_whole() {
         let by = |runtime: &str| {
             Composed::of("oci")
                 .setting("runtime", runtime)

@@ -539,7 +539,7 @@ pub(super) mod tests {
             (2, false)
         );
         assert_eq!(count(&another.study, "rung"), 0, "the ladder was climbed");
-        // Nobody waits any more: as many as the shares need.
+        // No suspect waits any more: as many as the shares need.
         assert_eq!(another.study.blocks_max, later.enough);
         let known: Vec<&ArmId> = found.study.arms.iter().map(|arm| &arm.id).collect();
         let mut arms = another.study.arms.iter().filter(|arm| !arm.required);

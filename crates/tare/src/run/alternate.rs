@@ -258,7 +258,7 @@ impl Block<'_, '_, '_, '_> {
         Ok(Vec::new())
     }
 
-    /// What an arm's worker is told; of a pair its client, once its server was started.
+    /// The call of an arm's worker; of a pair that of its client, once its server was started.
     fn call(
         &mut self,
         place: usize,

@@ -19,6 +19,7 @@ use crate::service::program::{self, NoEnd};
 #[cfg(target_os = "linux")]
 use crate::service::user::{Order, ask};
 use crate::service::user::{UserClient, outcome};
+use crate::workload::user_command;
 
 /// A server has no time of its own: it lives as long as its instance.
 const LIFE_NS: u64 = 7 * 24 * 3_600_000_000_000;
@@ -96,7 +97,7 @@ impl ResidentServer {
                 client: None,
                 pick: None,
                 observe: false,
-                tells: client.ready.reads_output(),
+                streams_output: client.ready.printed().is_some(),
                 ..call.clone()
             }
             .to_probe(),
@@ -119,7 +120,7 @@ impl ResidentServer {
             if cx.cancel.is_requested() {
                 return Err(NoAnswer::Cancelled);
             }
-            let looked = client.ready.look_at_output(&printed);
+            let looked = find_in(&printed, client.ready.printed());
             let looked = looked
                 .and_then(|()| client.ready.look(own))
                 .and_then(|()| client.ready.on_the_way().look(way));
@@ -148,7 +149,7 @@ impl ResidentServer {
         Ok(())
     }
 
-    /// What it has printed since, if that is told; waits for news at most so long.
+    /// What it has printed since, if its output is streamed; waits for news at most so long.
     ///
     /// # Errors
     /// It has ended.
@@ -267,6 +268,25 @@ fn by_http(
         "HTTP is asked by Tare itself on Linux only; `--client CMD` asks with another program"
             .to_owned(),
     ))
+}
+
+/// Looks for a line in what a server printed, if one is waited for.
+///
+/// # Errors
+/// It is not there, as one clause.
+fn find_in(printed: &[u8], pattern: Option<&str>) -> Result<(), String> {
+    let Some(pattern) = pattern else {
+        return Ok(());
+    };
+    let text = String::from_utf8_lossy(printed);
+    if user_command::compiled(pattern)?.is_match(&text) {
+        return Ok(());
+    }
+    let last = text.trim_end().lines().next_back().unwrap_or_default();
+    Err(match last {
+        "" => "it printed nothing".to_owned(),
+        _ => format!("it printed other lines, the last `{}`", last.escape_debug()),
+    })
 }
 
 /// How a server ended and what it said last.

@@ -6,7 +6,6 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use regex::RegexBuilder;
 use serde::{Deserialize, Serialize};
 
 use super::http::{AnswerReader, Request};
@@ -66,29 +65,12 @@ impl Ready {
         }
     }
 
-    /// Whether what the server prints has to be read.
-    pub fn reads_output(&self) -> bool {
-        matches!(self, Self::Prints { .. })
-    }
-
-    /// Whether it has printed what is waited for, if that is something that it prints.
-    ///
-    /// # Errors
-    /// It has not, as one clause.
-    pub fn look_at_output(&self, printed: &[u8]) -> Result<(), String> {
-        let Self::Prints { pattern } = self else {
-            return Ok(());
-        };
-        let text = String::from_utf8_lossy(printed);
-        let line = RegexBuilder::new(pattern).multi_line(true).build();
-        if line.map_err(|error| error.to_string())?.is_match(&text) {
-            return Ok(());
+    /// The regular expression to find in what the server prints, if that has to be read.
+    pub fn printed(&self) -> Option<&str> {
+        match self {
+            Self::Prints { pattern } => Some(pattern),
+            _ => None,
         }
-        let last = text.trim_end().lines().next_back().unwrap_or_default();
-        Err(match last {
-            "" => "it printed nothing".to_owned(),
-            _ => format!("it printed other lines, the last `{}`", last.escape_debug()),
-        })
     }
 
     /// Looks once.
@@ -178,21 +160,6 @@ mod tests {
         ] {
             assert_eq!(one.is_as_long_as(other), is, "{one:?} {other:?}");
         }
-    }
-
-    #[test]
-    fn server_is_ready_by_a_line_that_it_prints() {
-        let ready = Ready::Prints {
-            pattern: "^listening on \\d+$".to_owned(),
-        };
-        assert!(ready.reads_output() && !Ready::Connects.reads_output());
-        assert!(ready.look_at_output(b"a\nlistening on 80\nb").is_ok());
-        let why = ready
-            .look_at_output(b"a\nsoon listening on 80\n")
-            .unwrap_err();
-        assert!(why.ends_with("the last `soon listening on 80`"), "{why}");
-        assert_eq!(ready.look_at_output(b"").unwrap_err(), "it printed nothing");
-        assert!(Ready::Connects.look_at_output(b"").is_ok());
     }
 
     #[test]

@@ -16,7 +16,7 @@ use tare_model::outcome::{Bytes, Exit};
 use tare_model::{CommandCall, CommandReport, Failure, Params, Reason, counter, whole_ns};
 
 use crate::args::refused;
-use crate::meter::{Meter, ProbeError, Teller};
+use crate::meter::{Meter, OutputSink, ProbeError};
 
 use super::ending::{wait, wait_for_end};
 use super::left;
@@ -90,12 +90,12 @@ impl Prepared {
         let watch = call.observe.then(|| Watch::start(child.id())).transpose();
         #[cfg(unix)]
         let watch = watch.map_err(|error| no_thread(&error))?;
-        let teller = meter.teller().filter(|_| call.tells);
+        let sink = meter.output_sink().filter(|_| call.streams_output);
         let to = match call.stdout {
-            Stdout::Console if call.tells => Some(console()?),
+            Stdout::Console if call.streams_output => Some(console()?),
             _ => None,
         };
-        let streams = Streams::of(&mut child, call, (teller, to));
+        let streams = Streams::of(&mut child, call, (sink, to));
         let streams = streams.map_err(|error| no_thread(&error))?;
         if let (Some(transport), Some(port)) = (call.listens, self.port) {
             let place = (transport, self.own, port);
@@ -248,11 +248,11 @@ struct Streams {
 }
 
 impl Streams {
-    /// What is printed is told to the teller, and standard output goes on to a file, if there are these.
+    /// Both streams are sent to the sink, and standard output is written on to a file, if there are these.
     fn of(
         child: &mut Child,
         call: &CommandCall,
-        (teller, to): (Option<Teller>, Option<File>),
+        (sink, to): (Option<OutputSink>, Option<File>),
     ) -> io::Result<Self> {
         if let (Some(mut pipe), Some(text)) = (child.stdin.take(), call.stdin.as_deref()) {
             let text = text.to_owned();
@@ -267,7 +267,7 @@ impl Streams {
         let on = |limit, to| Reading {
             limit,
             to,
-            teller: teller.clone(),
+            sink: sink.clone(),
         };
         Ok(Self {
             stdout: stdout.map(|pipe| keep(pipe, on(kept, to))).transpose()?,
@@ -293,7 +293,7 @@ struct Reading {
     limit: usize,
     /// Where they go on to.
     to: Option<File>,
-    teller: Option<Teller>,
+    sink: Option<OutputSink>,
 }
 
 /// Reads a stream to its end and keeps the beginning.
@@ -310,11 +310,11 @@ fn keep(
                 Ok(count) => {
                     let room = reading.limit - kept.bytes.len();
                     if let Some(to) = &mut reading.to {
-                        // Whoever reads there may have gone, and the program is not to end by that.
+                        // The reader at the other end may be gone; the program goes on.
                         let _ = to.write_all(&buffer[..count]);
                     }
-                    if let Some(Ok(mut tell)) = reading.teller.as_ref().map(|it| it.lock()) {
-                        tell(&buffer[..count]);
+                    if let Some(Ok(mut send)) = reading.sink.as_ref().map(|it| it.lock()) {
+                        send(&buffer[..count]);
                     }
                     kept.bytes.extend_from_slice(&buffer[..count.min(room)]);
                     kept.is_cut |= count > room && reading.limit > 0;

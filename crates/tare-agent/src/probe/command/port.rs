@@ -12,7 +12,7 @@ use tare_model::{Params, Reason};
 use crate::args;
 use crate::meter::ProbeError;
 
-/// How long a server may take until it listens, if nobody says.
+/// How long a server may take until it listens, by default.
 pub(super) const LISTEN_LIMIT: Duration = Duration::from_secs(10);
 /// Pause between two looks whether it does.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);

@@ -112,7 +112,7 @@ fn command(
         .stdin(input(call)?)
         .stdout(match call.stdout {
             Stdout::Kept => Stdio::piped(),
-            _ if call.tells => Stdio::piped(),
+            _ if call.streams_output => Stdio::piped(),
             Stdout::Discarded => Stdio::null(),
             Stdout::Console => console()?.into(),
         })

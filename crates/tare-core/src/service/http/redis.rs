@@ -93,8 +93,13 @@ impl AnswerReader {
                 Ok(length) => Part::Bulk(length + 2, missing),
                 Err(_) => Part::Reply(missing),
             },
-            b'*' | b'~' | b'>' => Part::Reply(missing + u64::try_from(number()?).unwrap_or(0)),
-            b'%' => Part::Reply(missing + 2 * u64::try_from(number()?).unwrap_or(0)),
+            b'*' | b'~' | b'>' => {
+                Part::Reply(missing.saturating_add(u64::try_from(number()?).unwrap_or(0)))
+            }
+            b'%' => {
+                let pairs = u64::try_from(number()?).unwrap_or(0);
+                Part::Reply(missing.saturating_add(pairs.saturating_mul(2)))
+            }
             _ => return Err(not_redis()),
         };
         if self.part == Part::Reply(0) {
@@ -154,6 +159,10 @@ mod tests {
             let error = read(bytes, 100).unwrap_err();
             assert!(matches!(error, Unreadable::NotRedis(_)), "{error}");
         }
+        // Numbers that add up to more than there are stay such.
+        let mut reader = AnswerReader::of_redis(false);
+        let many = format!("*{0}\r\n%{0}\r\n%{0}\r\n", i64::MAX);
+        assert_eq!(reader.take(many.as_bytes()), Ok(false));
         let mut reader = AnswerReader::of_redis(false);
         assert_eq!(reader.take(b"+OK\r\n+OK\r\n"), Err(Unreadable::Surplus));
     }

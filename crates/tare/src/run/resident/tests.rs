@@ -27,6 +27,16 @@ fn recipe_with_a_client_is_a_server_and_others_are_not() {
 }
 
 #[test]
+fn server_is_ready_by_a_line_that_it_prints() {
+    let pattern = Some("^listening on \\d+$");
+    assert!(find_in(b"a\nlistening on 80\nb", pattern).is_ok());
+    let why = find_in(b"a\nsoon listening on 80\n", pattern).unwrap_err();
+    assert!(why.ends_with("the last `soon listening on 80`"), "{why}");
+    assert_eq!(find_in(b"", pattern).unwrap_err(), "it printed nothing");
+    assert!(find_in(b"", None).is_ok());
+}
+
+#[test]
 fn placeholders_are_filled_for_each_arm() {
     let argv = ["x", "{host}:{port}", "--port={port}"].map(str::to_owned);
     let filled = program::filled(&argv, "127.0.0.1:8081".parse().unwrap());

@@ -94,8 +94,9 @@ impl Baselines<'_> {
             self.cx.clock.now_ns(),
             baseline::plain(self.own, &ask.driver),
         );
-        for (place, mut asks) in all.iter().cloned().enumerate() {
-            if self.is_late(begun_ns, place, all.len()) {
+        let count = all.len();
+        for (place, mut asks) in all.into_iter().enumerate() {
+            if self.is_late(begun_ns, place, count) {
                 continue;
             }
             if let Some(why) = not_bare.as_ref().and_then(|why| why.lines().next()) {

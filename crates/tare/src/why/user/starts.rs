@@ -1,8 +1,8 @@
 //! What starting a container of the user's takes where that is long, and the difference that carries it.
 //!
 //! It is in none of the command's numbers, and so much longer than usual that a few starts tell. Every difference that an
-//! engine deals with at a start is left away once; the one with which most goes is left away once more, next to a start
-//! with all of them.
+//! engine deals with at a start is removed once; the one without which a start is shortest is removed once more, next to a
+//! start with all of them.
 //! What it cannot see: what two differences cost together only.
 
 use tare_model::Params;

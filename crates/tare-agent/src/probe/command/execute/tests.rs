@@ -148,26 +148,26 @@ fn a_server_that_ends_before_it_listens_says_why() {
 }
 
 #[test]
-fn what_a_program_prints_is_told_and_kept_as_before() {
+fn output_is_streamed_and_kept_as_before() {
     for (stdout, kept) in [(Stdout::Kept, "out\n"), (Stdout::Discarded, "")] {
         let call = CommandCall {
-            tells: true,
+            streams_output: true,
             stdout,
             ..shell("echo out; echo err >&2")
         };
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let teller = told.clone();
+        let streamed = Arc::new(Mutex::new(Vec::new()));
+        let sink = streamed.clone();
         let mut meter = Meter::new(1, &std::env::temp_dir());
-        meter.set_teller(Arc::new(Mutex::new(move |bytes: &[u8]| {
-            teller.lock().unwrap().extend_from_slice(bytes);
+        meter.set_output_sink(Arc::new(Mutex::new(move |bytes: &[u8]| {
+            sink.lock().unwrap().extend_from_slice(bytes);
         })));
         run(&mut meter, &call.to_probe().args).unwrap();
         let report = meter.take_command().unwrap();
         assert_eq!(report.stdout.0, kept.as_bytes());
         assert_eq!(report.stderr.0, b"err\n");
         assert!(!report.is_cut);
-        let told = told.lock().unwrap();
-        let mut lines: Vec<&str> = std::str::from_utf8(&told).unwrap().lines().collect();
+        let streamed = streamed.lock().unwrap();
+        let mut lines: Vec<&str> = std::str::from_utf8(&streamed).unwrap().lines().collect();
         lines.sort_unstable();
         assert_eq!(lines, ["err", "out"]);
     }
