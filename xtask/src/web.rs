@@ -36,7 +36,7 @@ const ROWS: [(&str, &str, &str); 4] = [
 
 fn config(port: u16) -> String {
     format!(
-        "daemon off; master_process off; pid /tmp/tare-web-{port}; error_log stderr;\n\
+        "user root; daemon off; master_process off; pid /tmp/tare-web-{port}; error_log stderr;\n\
          events {{ worker_connections 1024; }}\n\
          http {{ access_log off; keepalive_requests 100000000;\n\
          client_body_temp_path /tmp/1; proxy_temp_path /tmp/2; fastcgi_temp_path /tmp/3;\n\

@@ -41,10 +41,11 @@ pub struct Wrong {
 }
 
 /// The parameters that are about the requests.
-const PARAMS: [&str; 11] = [
+const PARAMS: [&str; 12] = [
     "url",
     "urls",
     "commands",
+    "queries",
     "method",
     "headers",
     "data",
@@ -97,10 +98,11 @@ impl Asked {
         }
         request.body = Bytes(text("data").as_bytes().to_vec());
         request.check().map_err(wrong("data"))?;
-        let requests = match (text("commands"), text("urls")) {
-            ("", "") => vec![request],
-            ("", list) => mix::requests(list, &request).map_err(wrong("urls"))?,
-            (list, _) => mix::commands(list).map_err(wrong("commands"))?,
+        let requests = match ["commands", "queries", "urls"].map(text) {
+            ["", "", ""] => vec![request],
+            ["", "", list] => mix::requests(list, &request).map_err(wrong("urls"))?,
+            ["", list, _] => mix::lines(list, Request::query).map_err(wrong("queries"))?,
+            [list, ..] => mix::lines(list, Request::command).map_err(wrong("commands"))?,
         };
         let expect = u16::try_from(number("expect")).ok();
         Ok(Self {

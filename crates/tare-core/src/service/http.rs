@@ -5,6 +5,7 @@
 
 use std::hash::{DefaultHasher, Hasher as _};
 
+mod postgres;
 mod redis;
 mod request;
 
@@ -17,6 +18,9 @@ const EXCERPT_BYTES: usize = 160;
 /// The longest line that gives the length of a chunk, bytes.
 const CHUNK_LINE_BYTES: usize = 4 << 10;
 const HEADERS: usize = 128;
+/// The status of a reply that is no error, and of one that is, where the protocol has none.
+const GOOD: u16 = 200;
+const ERROR: u16 = 500;
 
 /// Why an answer cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,6 +34,12 @@ pub enum Unreadable {
     /// It is no reply of Redis's.
     #[error("the answer is not Redis's: `{0}`")]
     NotRedis(String),
+    /// It is none of PostgreSQL's.
+    #[error("the answer is not PostgreSQL's: `{0}`")]
+    NotPostgres(String),
+    /// The server refuses a session without one.
+    #[error("the server wants a password; let the user `postgres` in without one (`trust`)")]
+    Password,
     /// Its head does not end.
     #[error("the head of the answer is longer than {HEAD_BYTES} bytes")]
     LongHead,
@@ -76,6 +86,10 @@ enum Part {
     Reply(u64),
     /// So many bytes of one, and so many replies after it.
     Bulk(u64, u64),
+    /// So many of PostgreSQL's queries are not answered.
+    Messages(u8),
+    /// A message of this type, of which so many bytes are missing, and so many queries not answered.
+    Message(u8, u32, u8),
     Done,
 }
 
@@ -94,17 +108,28 @@ impl AnswerReader {
     /// For the answer to a request; `has_digest` if its body is to be compared.
     pub fn new(is_head_request: bool, has_digest: bool) -> Self {
         Self {
-            part: Part::Head,
-            pending: Vec::new(),
             is_head_request,
-            answered: Answered::default(),
+            ..Self::of(Part::Head, has_digest)
+        }
+    }
+
+    /// One that begins with this part; what is no HTTP keeps its connection.
+    fn of(part: Part, has_digest: bool) -> Self {
+        Self {
+            part,
+            pending: Vec::new(),
+            is_head_request: false,
+            answered: Answered {
+                keeps: part != Part::Head,
+                ..Answered::default()
+            },
             digest: has_digest.then(DefaultHasher::new),
         }
     }
 
     /// Whether nothing has arrived.
     pub fn is_untouched(&self) -> bool {
-        let is_first = self.part == Part::Head || self.part == Part::Reply(1);
+        let is_first = matches!(self.part, Part::Head | Part::Reply(1) | Part::Messages(_));
         is_first && self.pending.is_empty() && self.answered.status == 0
     }
 
@@ -163,6 +188,10 @@ impl AnswerReader {
                 Part::Trailer => self.take_trailer(bytes)?,
                 Part::Rest => self.take_body(bytes, u64::MAX),
                 Part::Reply(missing) => self.take_reply(bytes, missing)?,
+                Part::Messages(missing) => self.take_header(bytes, missing)?,
+                Part::Message(kind, left, missing) => {
+                    self.take_message(bytes, (kind, left, missing))?
+                }
                 Part::Bulk(left, missing) => {
                     let used = self.take_body(bytes, left);
                     self.part = match (left - used as u64, missing) {
@@ -184,6 +213,12 @@ impl AnswerReader {
     /// The answer was not complete.
     pub fn close(&mut self) -> Result<(), Unreadable> {
         match self.part {
+            // A session that is refused ends with the reason.
+            Part::Messages(_) if self.answered.status == ERROR => {
+                self.part = Part::Done;
+                self.answered.keeps = false;
+                Ok(())
+            }
             Part::Rest | Part::Done => {
                 self.part = Part::Done;
                 self.answered.keeps = false;

@@ -43,21 +43,24 @@ pub fn requests(text: &str, like: &Request) -> Result<Vec<Request>, String> {
     Ok(requests)
 }
 
-/// The commands for Redis of a text, one a line.
+/// What a text asks for, one a line, such as commands for Redis; `of` reads a line.
 ///
 /// # Errors
-/// A line is none, or there is none.
-pub fn commands(text: &str) -> Result<Vec<Request>, String> {
+/// A line is wrong, or there is none.
+pub fn lines(
+    text: &str,
+    of: impl Fn(&str) -> Result<Request, String>,
+) -> Result<Vec<Request>, String> {
     let lines = text.lines().enumerate();
     let lines = lines.filter(|(_, line)| !line.trim().is_empty());
     let of_line = |(number, line): (usize, &str)| {
-        Request::command(line).map_err(|error| format!("line {}: {error}", number + 1))
+        of(line).map_err(|error| format!("line {}: {error}", number + 1))
     };
-    let commands: Vec<Request> = lines.map(of_line).collect::<Result<_, _>>()?;
-    match commands.len() {
-        0 => Err("there is no command in it, such as `GET key`".to_owned()),
-        1..=MOST => Ok(commands),
-        _ => Err(format!("there are more than {MOST} commands in it")),
+    let requests: Vec<Request> = lines.map(of_line).collect::<Result<_, _>>()?;
+    match requests.len() {
+        0 => Err("there is nothing in it: one a line".to_owned()),
+        1..=MOST => Ok(requests),
+        _ => Err(format!("there are more than {MOST} lines in it")),
     }
 }
 
@@ -92,12 +95,15 @@ mod tests {
 
     #[test]
     fn commands_are_lines_of_words() {
+        let commands = |text| lines(text, Request::command);
         let found = commands("SET k 'a b'\n\nGET k\n").unwrap();
         assert_eq!(found.len(), 2);
         assert_eq!((found[0].name(), found[0].is_safe()), ("SET", false));
         assert!(found[1].is_safe() && found[1].reader(false).is_untouched());
-        assert!(commands("\n").unwrap_err().contains("no command"));
+        assert!(commands("\n").unwrap_err().contains("nothing in it"));
         assert!(commands("GET k\nSET 'x\n").unwrap_err().contains("line 2"));
+        let found = lines("SELECT 1\n", Request::query).unwrap();
+        assert_eq!((found[0].name(), found[0].is_safe()), ("SELECT 1", true));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! `service`: a server in every arm, asked over HTTP or in Redis's protocol by one client outside of all of them.
+//! `service`: a server in every arm, asked over HTTP or in the protocol of Redis or PostgreSQL by one client outside of
+//! all of them.
 //!
 //! The client is Tare itself ([`crate::service`]); what the arm gets is the server alone, which listens on the address
 //! and port that it is given. Inside the timed region: one request, first byte of the request to last byte of the
@@ -54,14 +55,17 @@ const METRICS: &[MetricSpec] = metrics! {
 
 impl Workload for Service {
     declared! {
-        "service": "a server in every arm, asked over HTTP, or as Redis, by one client outside";
+        "service": "a server in every arm, asked over HTTP, as Redis or as PostgreSQL, by one client outside";
         params {
             "server" = Text("python3 -m http.server {port} --bind {bind}"): "the server's command; {port}, {bind} and {folder} are filled in";
+            "programs" = Text(""): "further programs that the server's command starts, to have them in every arm; separated by spaces";
+            "packages" = Text(""): "packages of this machine whose files it opens, the same; those that are not installed are left out";
             "config" = Text(""): "text of the file {folder}/config, placeholders filled in; none if empty";
             "page" = Text(""): "text of the file {folder}/page.txt; none if empty";
             "url" = Text("/"): "path and query of the request";
             "urls" = Text(""): "several instead: one a line, or lines of an access log, of which GET is taken";
             "commands" = Text(""): "commands for a Redis server instead of requests of HTTP, one a line, sent in turn";
+            "queries" = Text(""): "queries for a PostgreSQL server instead, one a line, sent in turn as the user `postgres`";
             "method" = Text("GET"): "GET, HEAD, POST …";
             "headers" = Text(""): "further headers, one a line";
             "data" = Text(""): "body of the request";
@@ -114,10 +118,16 @@ impl Workload for Service {
     }
 
     fn tools(&self, params: &Params) -> Vec<Tool> {
-        let program = words(params)
-            .ok()
-            .and_then(|words| words.into_iter().next());
-        program.map_or_else(Vec::new, |program| vec![Tool::new(&program, &[])])
+        let Some(server) = words(params).ok().and_then(|it| it.into_iter().next()) else {
+            return Vec::new();
+        };
+        let named = |name| params.text(name).unwrap_or_default().split_whitespace();
+        let server = Tool {
+            packages: named("packages").map(str::to_owned).collect(),
+            ..Tool::new(&server, &[])
+        };
+        let further = named("programs").map(|program| Tool::new(program, &[]));
+        std::iter::once(server).chain(further).collect()
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
@@ -186,12 +196,26 @@ mod tests {
     }
 
     #[test]
+    fn what_the_server_starts_and_opens_is_carried_with_it() {
+        let params = Params::new()
+            .with("server", "sh {folder}/config".to_owned())
+            .with("programs", "setpriv  initdb".to_owned())
+            .with("packages", "postgresql-15".to_owned());
+        let tools = Service.tools(&params);
+        let programs: Vec<&str> = tools.iter().map(|it| it.program.as_str()).collect();
+        assert_eq!(programs, ["sh", "setpriv", "initdb"]);
+        assert_eq!(tools[0].packages, ["postgresql-15"]);
+    }
+
+    #[test]
     fn bad_parameters_are_named() {
         for (param, value) in [
             ("server", "'"),
             ("server", ""),
             ("url", "page"),
             ("urls", "POST\n"),
+            ("commands", "GET 'x"),
+            ("queries", "SELECT '\0'"),
             ("headers", "no colon"),
             ("headers", "Host: x"),
             ("method", "GET /"),

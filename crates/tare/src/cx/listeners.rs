@@ -61,8 +61,27 @@ impl Drop for Bound {
     }
 }
 
-/// Time that these processes' threads were on a processor, nanoseconds; `None` where none of them says so.
+/// Time that the threads of these processes and of those below them were on a processor, nanoseconds; `None` where none
+/// of them says so. One that has ended meanwhile takes its time with it.
 pub fn run_ns(pids: &[u32]) -> Option<f64> {
+    let mut all = pids.to_vec();
+    let mut known = 0;
+    while let Some(pid) = all.get(known) {
+        known += 1;
+        let folder = PathBuf::from(format!("/proc/{pid}/task"));
+        let tasks = numbers_in(&folder).into_iter();
+        let below = tasks.filter_map(|task| {
+            files::read_text(&folder.join(task.to_string()).join("children")).ok()
+        });
+        let below: Vec<u32> = below
+            .flat_map(|text| {
+                let pids = text.split_whitespace().filter_map(|pid| pid.parse().ok());
+                pids.collect::<Vec<u32>>()
+            })
+            .filter(|pid| !all.contains(pid))
+            .collect();
+        all.extend(below);
+    }
     let of_task = |folder: &Path| {
         let text = files::read_text(&folder.join("schedstat")).ok()?;
         text.split(' ').next()?.parse::<f64>().ok()
@@ -74,9 +93,7 @@ pub fn run_ns(pids: &[u32]) -> Option<f64> {
             .filter_map(|task| of_task(&folder.join(task.to_string())))
             .reduce(|sum, ns| sum + ns)
     };
-    pids.iter()
-        .filter_map(of_process)
-        .reduce(|sum, ns| sum + ns)
+    all.iter().filter_map(of_process).reduce(|sum, ns| sum + ns)
 }
 
 /// The processes that listen at one of these addresses, in this network namespace.
@@ -144,6 +161,24 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
+
+    #[test]
+    fn time_of_a_process_contains_that_of_those_below() {
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "sh -c 'read line' & echo; wait"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut started = [0];
+        let mut said = child.stdout.take().unwrap();
+        std::io::Read::read_exact(&mut said, &mut started).unwrap();
+        let of_child = run_ns(&[child.id()]).unwrap();
+        let of_both = run_ns(&[std::process::id()]).unwrap();
+        assert!(of_child > 0.0 && of_both > of_child, "{of_child} {of_both}");
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
 
     #[test]
     fn listener_is_found_by_its_address() {

@@ -46,6 +46,8 @@ struct Peer {
     address: SocketAddr,
     /// As they are sent.
     requests: Vec<Vec<u8>>,
+    /// Sent in front of a connection's first request.
+    session: Vec<u8>,
     lines: Vec<Line>,
     /// Where connections are watched, if not one alone blocks.
     watch: Option<OwnedFd>,
@@ -80,6 +82,10 @@ impl<'c> Client<'c> {
                 requests: requests
                     .map(|request| request.to_bytes(&host, asked.keep_alive))
                     .collect(),
+                session: asked
+                    .requests
+                    .first()
+                    .map_or_else(Vec::new, Request::session),
                 lines: lines.map(|_| Line::default()).collect(),
                 watch: None,
                 next: 0,
@@ -288,6 +294,13 @@ impl<'c> Client<'c> {
                         let data = epoll::EventData::new_u64(at as u64);
                         let added = epoll::add(watch, &*stream, data, epoll::EventFlags::IN);
                         added.map_err(io::Error::from)?;
+                    }
+                    if !peer.session.is_empty() {
+                        // So short that the empty buffer of a new connection takes it at once.
+                        stream.write_all(&peer.session)?;
+                        if let Some(reader) = &mut line.reader {
+                            reader.expect_session();
+                        }
                     }
                     stream
                 }

@@ -53,6 +53,7 @@ fn servers_are_compared_in_turns_and_at_a_rate() {
         ("service.start.ready", 0),
         ("service.request.cpu", 0),
         ("service.latency.typical", 200),
+        ("service.request.cpu", 200),
     ] {
         let mut cells = dossier["cells"].as_array().unwrap().iter();
         let is_wanted = |cell: &&Value| {
@@ -73,6 +74,33 @@ fn servers_are_compared_in_turns_and_at_a_rate() {
     assert!(failures.contains(said), "{failures}");
 }
 
+/// Asks a database in a protocol of its own, which has to answer, and then what it refuses; what is said of the latter.
+fn assert_answers(server: &str, good: &str, bad: Option<&str>) -> String {
+    let product = Product::new();
+    let study = "id = \"kept\"\ntitle = \"Kept\"\nbaseline = \"host\"\n\
+         [design]\ntrial = \"30ms\"\nblocks_min = 2\nblocks_max = 2\n\
+         [[arm]]\nid = \"host\"\n[[arm]]\nid = \"container\"\n\
+         [[workload]]\nid = \"service\"\npath = \"host→arm\"\n[workload.params]\n";
+    let asked = |lines: &str| {
+        let text = format!("{study}{server}{lines}");
+        product.dossier(["run", &product.file("kept.toml", text)])
+    };
+    let dossier = asked(good);
+    assert_valid_dossier(&dossier);
+    for metric in ["service.latency.typical", "service.request.cpu"] {
+        let cells = dossier["cells"].as_array().unwrap();
+        let cell = cells.iter().find(|cell| cell["metric"] == metric);
+        let cell = cell.unwrap_or_else(|| panic!("no {metric}: {dossier:#}"));
+        assert_eq!(
+            (cell["n_blocks"].as_u64(), &cell["in_turn"]),
+            (Some(2), &true.into())
+        );
+    }
+    let refused = bad.map(|bad| asked(&format!("ready_ms = 2000\n{bad}"))["failures"].to_string());
+    product.assert_nothing_left();
+    refused.unwrap_or_default()
+}
+
 #[test]
 fn redis_is_asked_in_its_own_protocol() {
     if !has_container() {
@@ -86,31 +114,35 @@ fn redis_is_asked_in_its_own_protocol() {
         skip("tools", "there is no redis-server here");
         return;
     }
-    let product = Product::new();
-    let study = "id = \"kept\"\ntitle = \"Kept\"\nbaseline = \"host\"\n\
-         [design]\ntrial = \"30ms\"\nblocks_min = 2\nblocks_max = 2\n\
-         [[arm]]\nid = \"host\"\n[[arm]]\nid = \"container\"\n\
-         [[workload]]\nid = \"service\"\npath = \"host→arm\"\n[workload.params]\n\
-         server = \"redis-server --port {port} --bind {bind} --save '' --protected-mode no\"\n";
-    let asked = |commands: &str| {
-        let text = format!("{study}commands = '''\n{commands}'''\n");
-        product.dossier(["run", &product.file("kept.toml", text)])
-    };
-    let dossier = asked("SET page 'two words'\nGET page\n");
-    assert_valid_dossier(&dossier);
-    for metric in ["service.latency.typical", "service.request.cpu"] {
-        let cells = dossier["cells"].as_array().unwrap();
-        let cell = cells.iter().find(|cell| cell["metric"] == metric);
-        let cell = cell.unwrap_or_else(|| panic!("no {metric}: {dossier:#}"));
-        assert_eq!(
-            (cell["n_blocks"].as_u64(), &cell["in_turn"]),
-            (Some(2), &true.into())
-        );
-    }
-    let failures = asked("GOT page\n")["failures"].to_string();
+    let server =
+        "server = \"redis-server --port {port} --bind {bind} --save '' --protected-mode no\"\n";
+    let good = "commands = '''\nSET page 'two words'\nGET page\n'''\n";
+    let failures = assert_answers(server, good, Some("commands = 'GOT page'\n"));
     assert!(
         failures.contains("GOT is answered with status 500: `-ERR unknown command"),
         "{failures}"
     );
-    product.assert_nothing_left();
+}
+
+#[test]
+fn postgres_is_asked_in_its_own_protocol() {
+    if !has_container() {
+        skip("root", "no container can be made here");
+        return;
+    }
+    // The server and its files are those of the study that comes with Tare.
+    let web: toml::Value = toml::from_str(include_str!("../../../../studies/web.toml")).unwrap();
+    let workloads = web["workload"].as_array().unwrap().iter();
+    let mut params = workloads.map(|it| it["params"].clone());
+    let mut params = params.find(|it| it.get("queries").is_some()).unwrap();
+    params.as_table_mut().unwrap().remove("queries");
+    let server = toml::to_string(&params).unwrap();
+    let folders = std::fs::read_dir("/usr/lib/postgresql");
+    if folders.map_or(true, |mut it| it.next().is_none()) {
+        skip("tools", "there is no PostgreSQL here");
+        return;
+    }
+    let good = "queries = '''\nCREATE TABLE IF NOT EXISTS kept (page text)\nSELECT count(*) FROM kept\n'''\n";
+    // What it refuses takes its server long to start for; the reader of answers has a test of its own.
+    assert_answers(&server, good, None);
 }

@@ -4,12 +4,8 @@
 //! 500, everything else as 200.
 //! Source: the protocol's specification, RESP2 and the types of RESP3 that have the same form.
 
-use super::{AnswerReader, Answered, Part, Unreadable};
-use std::hash::DefaultHasher;
+use super::{AnswerReader, ERROR, GOOD, Part, Unreadable};
 
-/// The status of a reply that is no error, and of one that is.
-const GOOD: u16 = 200;
-const ERROR: u16 = 500;
 /// Commands that may be sent twice.
 const READING: [&str; 12] = [
     "GET", "MGET", "EXISTS", "PING", "ECHO", "STRLEN", "HGET", "HGETALL", "LRANGE", "SMEMBERS",
@@ -46,16 +42,7 @@ pub(super) fn is_reading(words: &[String]) -> bool {
 impl AnswerReader {
     /// For the reply to a command; `has_digest` if it is to be compared.
     pub fn of_redis(has_digest: bool) -> Self {
-        Self {
-            part: Part::Reply(1),
-            pending: Vec::new(),
-            is_head_request: false,
-            answered: Answered {
-                keeps: true,
-                ..Answered::default()
-            },
-            digest: has_digest.then(DefaultHasher::new),
-        }
+        Self::of(Part::Reply(1), has_digest)
     }
 
     /// Takes the line with which one of so many replies begins.
@@ -111,6 +98,7 @@ impl AnswerReader {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Answered;
     use super::*;
 
     /// The reply when it arrives in parts of so many bytes.

@@ -1,11 +1,11 @@
-//! What is asked, and how it is written: a request of HTTP, or a command for Redis.
+//! What is asked, and how it is written: a request of HTTP, a command for Redis, or a query for PostgreSQL.
 
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 use tare_model::outcome::Bytes;
 
-use super::{AnswerReader, redis};
+use super::{AnswerReader, postgres, redis};
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +23,9 @@ pub struct Request {
     /// The words of a command for Redis, which is sent instead.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
+    /// A query for PostgreSQL, which is sent instead.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub query: String,
 }
 
 impl Request {
@@ -34,6 +37,7 @@ impl Request {
             headers: Vec::new(),
             body: Bytes::default(),
             command: Vec::new(),
+            query: String::new(),
         }
     }
 
@@ -48,18 +52,45 @@ impl Request {
         })
     }
 
+    /// A query for PostgreSQL.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn query(line: &str) -> Result<Self, String> {
+        if line.contains('\0') {
+            return Err(format!("`{}` is no query", line.escape_debug()));
+        }
+        Ok(Self {
+            query: line.trim().to_owned(),
+            ..Self::get("/")
+        })
+    }
+
     /// What reads the answer to it; `has_digest` if its body is to be compared.
     pub fn reader(&self, has_digest: bool) -> AnswerReader {
-        if self.command.is_empty() {
-            AnswerReader::new(self.method == "HEAD", has_digest)
+        match (self.command.is_empty(), self.query.is_empty()) {
+            (true, true) => AnswerReader::new(self.method == "HEAD", has_digest),
+            (false, _) => AnswerReader::of_redis(has_digest),
+            (_, false) => AnswerReader::of_postgres(has_digest),
+        }
+    }
+
+    /// What is sent in front of the first request of a connection; mostly nothing.
+    pub fn session(&self) -> Vec<u8> {
+        if self.query.is_empty() {
+            Vec::new()
         } else {
-            AnswerReader::of_redis(has_digest)
+            postgres::session()
         }
     }
 
     /// What people call it.
     pub fn name(&self) -> &str {
-        self.command.first().map_or(&self.path, |word| word)
+        match (self.command.first(), self.query.as_str()) {
+            (Some(word), _) => word,
+            (None, "") => &self.path,
+            (None, query) => query,
+        }
     }
 
     /// Adds a header, `Name: value`.
@@ -118,6 +149,9 @@ impl Request {
         if !self.command.is_empty() {
             return redis::to_bytes(&self.command);
         }
+        if !self.query.is_empty() {
+            return postgres::to_bytes(&self.query);
+        }
         let connection = if keep_alive { "keep-alive" } else { "close" };
         let mut head = format!(
             "{} {} HTTP/1.1\r\nHost: {host}\r\nConnection: {connection}\r\n",
@@ -137,9 +171,10 @@ impl Request {
 
     /// Whether sending it twice is as good as once.
     pub fn is_safe(&self) -> bool {
-        match self.command.as_slice() {
-            [] => matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS"),
-            words => redis::is_reading(words),
+        match (self.command.as_slice(), self.query.as_str()) {
+            ([], "") => matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS"),
+            ([], query) => postgres::is_reading(query),
+            (words, _) => redis::is_reading(words),
         }
     }
 }

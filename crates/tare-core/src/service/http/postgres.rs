@@ -1,0 +1,241 @@
+//! PostgreSQL's protocol: how a session begins, a query as bytes, and where its reply ends.
+//!
+//! A connection begins with a session of the user `postgres`, sent together with the first query. Each of the two is
+//! answered by messages of a type and a length, up to the one with which the server waits for the next query. What counts
+//! as the body are the rows and the texts of errors. An error is the status 500, everything else 200.
+//! Source: the protocol's specification, version 3.0, simple queries.
+//! Limits: no password, no TLS, no COPY.
+
+use super::{AnswerReader, ERROR, GOOD, Part, Unreadable};
+
+/// Version 3.0, as a session's first message names it.
+const VERSION: u32 = 3 << 16;
+/// The user and database of a new server.
+const NAME: &str = "postgres";
+/// Queries that may be sent twice.
+const READING: [&str; 5] = ["SELECT", "SHOW", "VALUES", "TABLE", "EXPLAIN"];
+/// Type and length of a message, bytes.
+const HEADER_BYTES: usize = 5;
+
+/// What a message holds, as far as it matters here.
+const AUTHENTICATION: u8 = b'R';
+const ERROR_RESPONSE: u8 = b'E';
+const DATA_ROW: u8 = b'D';
+const READY_FOR_QUERY: u8 = b'Z';
+/// So much is kept of a message that says whether a session may begin, or what is wrong; bytes.
+const KEPT_BYTES: usize = 4 << 10;
+/// Of a query, of a session, and of a server's notices.
+const OTHERS: &[u8] = b"TCInASKN";
+
+fn message(content: &[&[u8]]) -> Vec<u8> {
+    let length = 4 + content.iter().map(|part| part.len()).sum::<usize>();
+    // A query is a line of a study, far below 4 GiB.
+    let length = u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes();
+    [&length[..], &content.concat()].concat()
+}
+
+/// The message with which a session begins.
+pub(super) fn session() -> Vec<u8> {
+    let names = ["user", NAME, "database", NAME, ""].map(|text| format!("{text}\0"));
+    message(&[&VERSION.to_be_bytes(), names.concat().as_bytes()])
+}
+
+/// A query as it is sent.
+pub(super) fn to_bytes(query: &str) -> Vec<u8> {
+    [b"Q", &message(&[query.as_bytes(), b"\0"])[..]].concat()
+}
+
+/// Whether sending it twice is as good as once.
+pub(super) fn is_reading(query: &str) -> bool {
+    let first = query.split_whitespace().next().unwrap_or_default();
+    READING.iter().any(|it| it.eq_ignore_ascii_case(first))
+}
+
+/// What a message is, with its content in front of what else arrived.
+fn not_postgres(bytes: &[u8]) -> Unreadable {
+    let seen = String::from_utf8_lossy(&bytes[..bytes.len().min(40)]);
+    Unreadable::NotPostgres(seen.escape_debug().to_string())
+}
+
+impl AnswerReader {
+    /// For the answer to a query; `has_digest` if it is to be compared.
+    pub fn of_postgres(has_digest: bool) -> Self {
+        Self::of(Part::Messages(1), has_digest)
+    }
+
+    /// The request goes over a new connection: what answers the beginning of a session is read before its answer.
+    pub fn expect_session(&mut self) {
+        if self.part == Part::Messages(1) {
+            self.part = Part::Messages(2);
+        }
+    }
+
+    /// Takes type and length of a message; so many queries are not answered.
+    pub(super) fn take_header(&mut self, bytes: &[u8], missing: u8) -> Result<usize, Unreadable> {
+        let used = bytes.len().min(HEADER_BYTES - self.pending.len());
+        self.pending.extend(&bytes[..used]);
+        let Ok([kind, length @ ..]) = <[u8; HEADER_BYTES]>::try_from(self.pending.as_slice())
+        else {
+            return Ok(used);
+        };
+        let is_known = [AUTHENTICATION, ERROR_RESPONSE, DATA_ROW, READY_FOR_QUERY].contains(&kind)
+            || OTHERS.contains(&kind);
+        let left = u32::from_be_bytes(length).checked_sub(4);
+        let Some(left) = left.filter(|_| is_known) else {
+            return Err(not_postgres(&[&self.pending, &bytes[used..]].concat()));
+        };
+        self.pending.clear();
+        if kind == ERROR_RESPONSE {
+            self.answered.status = ERROR;
+        } else if self.answered.status == 0 {
+            self.answered.status = GOOD;
+        }
+        self.part = Part::Message(kind, left, missing);
+        if left == 0 {
+            self.end_message(kind, missing)?;
+        }
+        Ok(used)
+    }
+
+    /// Takes what a message holds.
+    pub(super) fn take_message(
+        &mut self,
+        bytes: &[u8],
+        (kind, left, missing): (u8, u32, u8),
+    ) -> Result<usize, Unreadable> {
+        let used = bytes
+            .len()
+            .min(usize::try_from(left).unwrap_or(bytes.len()));
+        match kind {
+            DATA_ROW => {
+                self.take_body(&bytes[..used], u64::MAX);
+            }
+            AUTHENTICATION | ERROR_RESPONSE => {
+                let room = KEPT_BYTES.saturating_sub(self.pending.len()).min(used);
+                self.pending.extend(&bytes[..room]);
+            }
+            _ => {}
+        }
+        let left = left - u32::try_from(used).unwrap_or(left);
+        self.part = Part::Message(kind, left, missing);
+        if left == 0 {
+            self.end_message(kind, missing)?;
+        }
+        Ok(used)
+    }
+
+    fn end_message(&mut self, kind: u8, missing: u8) -> Result<(), Unreadable> {
+        let content = std::mem::take(&mut self.pending);
+        if kind == AUTHENTICATION && content != [0; 4] {
+            return Err(Unreadable::Password);
+        }
+        if kind == ERROR_RESPONSE {
+            let mut fields = content.split(|byte| *byte == 0);
+            let text = fields.find_map(|field| field.strip_prefix(b"M"));
+            self.take_body(text.unwrap_or(&content), u64::MAX);
+        }
+        self.part = match missing - u8::from(kind == READY_FOR_QUERY) {
+            0 => Part::Done,
+            missing => Part::Messages(missing),
+        };
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Answered;
+    use super::*;
+
+    fn said(kind: u8, content: &[u8]) -> Vec<u8> {
+        [&[kind], &message(&[content])[..]].concat()
+    }
+
+    /// What a server sends when a session begins, and when it has answered a query.
+    fn begun() -> Vec<u8> {
+        let parts = [
+            said(AUTHENTICATION, &[0; 4]),
+            said(b'S', b"server_version\x0015.8\0"),
+            said(b'K', &[1; 8]),
+            said(READY_FOR_QUERY, b"I"),
+        ];
+        parts.concat()
+    }
+
+    fn answer(rows: &[&[u8]]) -> Vec<u8> {
+        let rows = rows.iter().flat_map(|row| said(DATA_ROW, row));
+        let mut bytes = said(b'T', &[0; 2]);
+        bytes.extend(rows);
+        bytes.extend(said(b'C', b"SELECT\0"));
+        bytes.extend(said(READY_FOR_QUERY, b"I"));
+        bytes
+    }
+
+    fn read(bytes: &[u8], is_new: bool, at_once: usize) -> Result<Answered, Unreadable> {
+        let mut reader = AnswerReader::of_postgres(true);
+        if is_new {
+            reader.expect_session();
+        }
+        assert!(reader.is_untouched());
+        let mut is_whole = false;
+        for part in bytes.chunks(at_once) {
+            assert!(!is_whole, "it ended early");
+            is_whole = reader.take(part)?;
+        }
+        if !is_whole {
+            reader.close()?;
+        }
+        Ok(reader.finish())
+    }
+
+    #[test]
+    fn answer_ends_where_the_server_waits_again_however_it_arrives() {
+        let error = [
+            said(ERROR_RESPONSE, b"SERROR\0Mno table\0\0"),
+            said(READY_FOR_QUERY, b"I"),
+        ];
+        for (bytes, is_new, status, length) in [
+            (answer(&[b"one", b"two"]), false, 200, 6),
+            (answer(&[]), false, 200, 0),
+            ([begun(), answer(&[b"one"])].concat(), true, 200, 3),
+            (error.concat(), false, 500, 8),
+            ([begun(), error.concat()].concat(), true, 500, 8),
+        ] {
+            for at_once in [1, 7, 10_000] {
+                let answered = read(&bytes, is_new, at_once).unwrap();
+                assert_eq!((answered.status, answered.bytes), (status, length));
+                assert!(answered.keeps);
+            }
+        }
+        let digest = |rows: &[&[u8]]| read(&answer(rows), false, 10_000).unwrap().digest;
+        assert_eq!(digest(&[b"one"]), digest(&[b"one"]));
+        assert_ne!(digest(&[b"one"]), digest(&[b"two"]));
+    }
+
+    #[test]
+    fn server_that_refuses_is_quoted_and_what_is_no_answer_refused() {
+        // A server that refuses a session says why and closes.
+        let refused = said(ERROR_RESPONSE, b"SFATAL\0Mno user \"postgres\"\0\0");
+        let answered = read(&refused, true, 5).unwrap();
+        assert_eq!((answered.status, answered.keeps), (500, false));
+        assert_eq!(answered.excerpt, b"no user \"postgres\"");
+        let password = said(AUTHENTICATION, &[0, 0, 0, 10, 1, 2]);
+        assert_eq!(read(&password, true, 3), Err(Unreadable::Password));
+        for bytes in [&b"HTTP/1.1 400 Bad"[..], b"Z\0\0\0\x01x", b"+OK\r\n..."] {
+            let error = read(bytes, false, 100).unwrap_err();
+            assert!(matches!(error, Unreadable::NotPostgres(_)), "{error}");
+        }
+        let cut = &answer(&[b"one"])[..12];
+        assert!(matches!(read(cut, false, 100), Err(Unreadable::Cut(_))));
+    }
+
+    #[test]
+    fn query_is_sent_with_its_length() {
+        assert_eq!(to_bytes("SELECT 1"), b"Q\0\0\0\x0dSELECT 1\0");
+        let session = session();
+        assert_eq!(session[..8], [0, 0, 0, 41, 0, 3, 0, 0]);
+        assert_eq!(session.len(), 41);
+        assert!(session.ends_with(b"database\0postgres\0\0"));
+        assert!(is_reading("select 1") && !is_reading("INSERT INTO a VALUES (1)"));
+    }
+}
