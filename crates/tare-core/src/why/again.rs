@@ -1,23 +1,19 @@
 //! What was tried and is not decided gets further blocks, as long as the budget holds them.
 
-use tare_model::dossier::Dossier;
+use tare_model::dossier::{Dossier, DossierFinding};
 use tare_model::{ArmSpec, Status, Study};
 
+use super::counterfactual::MOST;
 use super::pace::Pace;
 use super::studies::{SAFE, base_arms, start_up};
 use super::{Ask, FEWEST, First};
 use crate::analyze::RunData;
 
-/// The arms that were tried for this metric and decided nothing, the likeliest first: none where a cause is confirmed.
+/// The arms of findings that are open, the likeliest first.
 pub fn undecided(run: &RunData, dossier: &Dossier) -> Vec<ArmSpec> {
     /// So many get more blocks at once.
-    const MOST: usize = 4;
-    let findings = &dossier.findings;
-    if findings.iter().any(|it| it.status == Status::Confirmed) {
-        return Vec::new();
-    }
-    let open = findings.iter().filter(|it| it.status == Status::Undecided);
-    let mut arms: Vec<ArmSpec> = open
+    const AT_ONCE: usize = 4;
+    let mut arms: Vec<ArmSpec> = open(&dossier.findings)
         .filter_map(|it| {
             let mut arms = run.head.study.arms.iter();
             let is_its = |arm: &&ArmSpec| {
@@ -30,8 +26,28 @@ pub fn undecided(run: &RunData, dossier: &Dossier) -> Vec<ArmSpec> {
         .filter(|arm| !arm.required)
         .collect();
     arms.dedup_by(|a, b| a.id == b.id);
-    arms.truncate(MOST);
+    arms.truncate(AT_ONCE);
     arms
+}
+
+/// What was tried and decided nothing: none where a cause is confirmed. Where most of the cost went with a suspect and
+/// chance is not ruled out yet, only that.
+fn open(findings: &[DossierFinding]) -> impl Iterator<Item = &DossierFinding> {
+    let is_unproved = |it: &DossierFinding| is_most(it) && it.status == Status::Supported;
+    let has_cause = findings.iter().any(|it| it.status == Status::Confirmed);
+    let has_unproved = findings.iter().any(is_unproved);
+    findings
+        .iter()
+        .filter(move |it| match (has_cause, has_unproved) {
+            (true, _) => false,
+            (false, true) => is_unproved(it),
+            (false, false) => it.status == Status::Undecided,
+        })
+}
+
+/// Whether most of the cost went when it was switched off.
+pub(super) fn is_most(finding: &DossierFinding) -> bool {
+    finding.share.is_some_and(|share| share.point >= MOST)
 }
 
 /// More blocks of arms that were tried and are not decided. `None` where there are none, or six blocks do not fit.
@@ -81,6 +97,30 @@ mod tests {
     use super::super::studies::tests::{SECOND, ask, first};
     use super::*;
     use tare_model::{ArmId, Params};
+
+    #[test]
+    fn what_most_of_the_cost_went_with_is_proved_before_anything_else() {
+        use super::super::conclude::tests::finding;
+        use Status::{Confirmed, Refuted, Supported, Undecided};
+        let all = |status| {
+            [
+                finding("a", status, "off-1", 0.9),
+                finding("b", Undecided, "off-2", 0.4),
+                finding("c", Refuted, "off-3", 0.0),
+                finding("d", Supported, "off-4", 0.3),
+            ]
+        };
+        for (status, expected) in [
+            (Supported, vec!["a"]),
+            (Undecided, vec!["a", "b"]),
+            (Refuted, vec!["b"]),
+            (Confirmed, vec![]),
+        ] {
+            let all = all(status);
+            let causes: Vec<&str> = open(&all).map(|it| it.cause.as_str()).collect();
+            assert_eq!(causes, expected, "{status:?}");
+        }
+    }
 
     #[test]
     fn open_arms_get_more_blocks_only_where_six_fit() {

@@ -7,6 +7,7 @@ use tare_model::{AnswerLabel, ArmSpec, Status, WhyOutcome, WhyReason};
 use super::{Spent, Terms, plural, size};
 use crate::cause;
 use crate::driver::own::{self as own_env, ALIKE, OWN, STARTING};
+use crate::why::again::is_most;
 use crate::why::own;
 
 /// So many causes are shown with what to change; the rest is in the breakdown.
@@ -123,7 +124,14 @@ impl<'a> Below<'a> {
         let supported = self.of(Status::Supported).filter(|it| it.arm.is_some());
         let parts = supported.take(CAUSES_MOST);
         let parts: Vec<AnswerLine> = parts
-            .flat_map(|finding| self.told(finding, "a part of it", noun))
+            .flat_map(|finding| {
+                let word = if is_most(finding) {
+                    "not proved within the time"
+                } else {
+                    "a part of it"
+                };
+                self.told(finding, word, noun)
+            })
             .collect();
         if !parts.is_empty() {
             return (WhyReason::Partly, parts);

@@ -279,6 +279,11 @@ fn lines_follow_what_was_proved() {
         text.starts_with("cause: `--cpus`: a part of it; without it"),
         "{text}"
     );
+    let (_, text) = cost(&[cpus(Supported)]);
+    assert!(
+        text.starts_with("cause: `--cpus`: not proved within the time; without it"),
+        "{text}"
+    );
     let likely = DossierFinding {
         tried: Some("without it the command fails".to_owned()),
         ..cpus(Likely)
