@@ -3,23 +3,24 @@
 //! Read before the request and after the last reply, so the readings themselves are in no measured time. It
 //! holds what the worker did around the timed work as well, in every arm alike.
 //! Sources: cgroup v2 `cpu.stat`, `memory.events`, `io.stat`; v1 `cpuacct.usage`, `cpu.stat`, `memory.failcnt`,
-//! `blkio.throttle.io_service_bytes`; proc_pid_stat(5), proc_pid_io(5).
+//! `blkio.throttle.io_service_bytes`; proc_pid_stat(5), proc_pid_io(5), proc_pid_net(5).
 //! What it cannot see: bytes through a stacked device are counted once a layer; a process's time comes in ticks.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tare_model::counter;
+use tare_model::netstat::column_of;
 use tare_model::unit::TICK_NS;
 
 use crate::cx::files;
 use crate::env::Charged;
 
 /// Counters by name; one that cannot be read is absent.
-pub(super) type Charges = BTreeMap<String, f64>;
+pub(crate) type Charges = BTreeMap<String, f64>;
 
 /// All counters since their beginning.
-pub(super) fn read(charged: &Charged) -> Charges {
+pub(crate) fn read(charged: &Charged) -> Charges {
     match charged {
         Charged::Nowhere => Charges::new(),
         Charged::Groups(folders) => of_groups(folders),
@@ -28,12 +29,46 @@ pub(super) fn read(charged: &Charged) -> Charges {
 }
 
 /// What was added since `before`. A counter that went backwards belongs to another instance, and is left out.
-pub(super) fn since(before: &Charges, after: &Charges) -> Charges {
+pub(crate) fn since(before: &Charges, after: &Charges) -> Charges {
     after
         .iter()
         .filter_map(|(name, now)| Some((name.clone(), now - before.get(name)?)))
         .filter(|(_, added)| *added >= 0.0)
         .collect()
+}
+
+/// The same of a server, with what is counted in its network.
+pub(crate) fn of_server(charged: &Charged) -> Charges {
+    let pid = match charged {
+        Charged::Nowhere => None,
+        Charged::Process(pid) => Some(*pid),
+        Charged::Groups(folders) => folders.iter().find_map(|folder| {
+            let processes = files::read_text(&folder.join("cgroup.procs")).ok()?;
+            processes.lines().next()?.parse().ok()
+        }),
+    };
+    let mut charges = read(charged);
+    if let Some(pid) = pid {
+        charges.extend(of_network(&PathBuf::from(format!("/proc/{pid}/net"))));
+    }
+    charges
+}
+
+fn of_network(folder: &Path) -> Charges {
+    let text = |name: &str| files::read_text(&folder.join(name)).unwrap_or_default();
+    let columns = [
+        (
+            counter::SERVER_DATAGRAMS,
+            column_of(&text("snmp"), "Udp:", "OutDatagrams"),
+        ),
+        (
+            counter::SERVER_OVERFLOWS,
+            column_of(&text("netstat"), "TcpExt:", "ListenOverflows"),
+        ),
+    ];
+    let known = columns.into_iter();
+    let known = known.filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    known.collect()
 }
 
 fn of_groups(folders: &[PathBuf]) -> Charges {
@@ -158,6 +193,28 @@ mod tests {
             .iter()
             .map(|(name, value)| (name.as_str(), *value))
             .collect()
+    }
+
+    #[test]
+    fn what_a_servers_network_counts_is_read_from_its_processes() {
+        let net = folder(&[
+            (
+                "snmp",
+                "Udp: InDatagrams NoPorts InErrors OutDatagrams\nUdp: 1 2 3 44\n",
+            ),
+            (
+                "netstat",
+                "TcpExt: SyncookiesSent ListenOverflows\nTcpExt: 1 5\n",
+            ),
+        ]);
+        assert_eq!(
+            told(&of_network(net.path())),
+            [("server_datagrams", 44.0), ("server_overflows", 5.0)]
+        );
+        assert!(of_network(Path::new("/no/such")).is_empty());
+        let own = of_server(&Charged::Process(std::process::id()));
+        assert!(own.contains_key(counter::SERVER_OVERFLOWS), "{own:?}");
+        assert!(of_server(&Charged::Nowhere).is_empty());
     }
 
     #[test]

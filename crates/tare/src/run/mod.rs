@@ -20,7 +20,7 @@ use crate::workload::Workload;
 
 mod alternate;
 mod budget;
-mod charges;
+pub(crate) mod charges;
 mod cluster;
 mod dispatch;
 mod error;

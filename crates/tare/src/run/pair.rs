@@ -12,7 +12,7 @@ use tare_model::{End, Failure, Outcome, Path, ProbeCall, Reason, Value, whole_ns
 
 use super::exchange::{Cancelled, Dispatcher, GRACE, Measured, NoReply, WorkerReply, about};
 use super::testbed::Arm;
-use crate::env::{Channel, Instance, Published, PublishedAt};
+use crate::env::{Channel, Charged, Instance, Published, PublishedAt};
 use crate::service::asked::CLIENT;
 
 /// Set in the number of a pair's server, so that it differs from its client's in the same agent.
@@ -49,11 +49,13 @@ impl Dispatcher<'_> {
             Ok(route) => route,
             Err(reason) => return unavailable(reason),
         };
+        let charged = listener.charged();
         let folders = [listener.workdir(), caller.workdir()];
         let [at_server, at_client] = folders;
         let mut ends = Ends::Two {
             server: (listener.channel(), at_server),
             client: (caller.channel(), at_client),
+            charged,
         };
         self.serve_and_measure(number, path, route, server, client, &mut ends)
     }
@@ -115,13 +117,14 @@ impl Dispatcher<'_> {
         let port = route.port.unwrap_or(port);
         arguments.insert("address".into(), Value::Text(route.address.to_string()));
         arguments.insert("port".into(), Value::Int(i64::from(port)));
+        let charged = &ends.charged().clone();
         let (channel, workdir) = ends.client();
         let request = self.request(number, &call, self.limit_ns, workdir);
         measured.started_unix_ns = self.cx.clock.unix_ns();
         let started_ns = self.cx.clock.now_ns();
         let mut strays = Vec::new();
         let ended = if call.name == CLIENT {
-            let asked = self.ask_alone(&call, served_ns);
+            let asked = self.ask_alone(&call, served_ns, charged);
             asked.map_err(|Cancelled| NoReply::Cancelled)
         } else {
             self.round(channel, number, &request, &mut strays)
@@ -261,6 +264,8 @@ enum Ends<'a> {
     Two {
         server: (&'a mut dyn Channel, String),
         client: (&'a mut dyn Channel, String),
+        /// Where what the server uses is counted.
+        charged: Charged,
     },
 }
 
@@ -271,6 +276,13 @@ impl Ends<'_> {
             Self::Two { server, .. } => (&mut server.0, &mut server.1),
         };
         (&mut **channel, workdir.clone())
+    }
+
+    fn charged(&self) -> &Charged {
+        match self {
+            Self::Same(..) => &Charged::Nowhere,
+            Self::Two { charged, .. } => charged,
+        }
     }
 
     fn client(&mut self) -> (&mut dyn Channel, String) {

@@ -141,7 +141,12 @@ pub(super) fn ask(
 
 impl Dispatcher<'_> {
     /// Asks one server for a whole trial; its start was set to `start_ns`.
-    pub(super) fn ask_alone(&self, call: &ProbeCall, start_ns: u64) -> Result<Outcome, Cancelled> {
+    pub(super) fn ask_alone(
+        &self,
+        call: &ProbeCall,
+        start_ns: u64,
+        charged: &Charged,
+    ) -> Result<Outcome, Cancelled> {
         let is_sustained = Asked::from_params(&call.args).is_ok_and(|asked| asked.rate.is_some());
         let block = turns::Block {
             rows: vec![vec![0]],
@@ -158,7 +163,12 @@ impl Dispatcher<'_> {
             cpu: None,
             groups: Vec::new(),
         };
-        let mut outcomes = measure(&self.cx, &[call], &block, (&[None], &[]))?;
+        let mut outcomes = measure(
+            &self.cx,
+            &[call],
+            &block,
+            (&[None], &[meter(charged, call)]),
+        )?;
         Ok(outcomes.remove(0))
     }
 }

@@ -6,6 +6,7 @@ use super::exchange::{Cancelled, Dispatcher};
 use super::group::{Group, State};
 use super::turn_state::Cycle;
 use crate::cx::Context;
+use crate::env::Charged;
 use crate::service::asked::CLIENT;
 
 pub(super) fn is_service(recipe: &Recipe) -> bool {
@@ -65,6 +66,7 @@ impl Dispatcher<'_> {
         &self,
         _call: &ProbeCall,
         _start_ns: u64,
+        _charged: &Charged,
     ) -> Result<Outcome, Cancelled> {
         Ok(unsupported())
     }
