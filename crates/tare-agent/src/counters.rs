@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use tare_model::counter;
+#[cfg(target_os = "linux")]
+use tare_model::netstat::column_of;
 
 use crate::by_name::by_name;
 #[cfg(target_os = "linux")]
@@ -209,17 +211,6 @@ fn set(now: &mut BTreeMap<String, f64>, name: &str, value: Option<f64>, factor: 
     if let Some(value) = value {
         now.insert(name.to_owned(), value * factor);
     }
-}
-
-/// A number of `/proc/net/snmp`: each protocol has a line of names and a line of numbers.
-#[cfg(target_os = "linux")]
-fn column_of(text: &str, protocol: &str, column: &str) -> Option<f64> {
-    let mut lines = text.lines().filter(|line| line.starts_with(protocol));
-    let place = lines
-        .next()?
-        .split_whitespace()
-        .position(|name| name == column)?;
-    lines.next()?.split_whitespace().nth(place)?.parse().ok()
 }
 
 /// The beginning of a file: the rest of `/proc/stat` grows with the machine and is not needed.

@@ -22,6 +22,7 @@ pub mod lifecycle_report;
 pub mod lower_file;
 pub mod mountinfo;
 pub mod names;
+pub mod netstat;
 pub mod outcome;
 pub mod params;
 pub mod probe_report;

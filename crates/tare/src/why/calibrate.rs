@@ -9,19 +9,19 @@ use std::path::Path;
 use std::time::Duration;
 
 use tare_model::command::InSlices;
+use tare_model::fact;
 use tare_model::tool::ToolQuestion;
 use tare_model::wire::{PROTOCOL, Reply, Request};
 use tare_model::{
     ArmId, CommandCall, CommandReport, Facts, Outcome, Params, ProbeReport, RawOutput, Reason,
     whole_ns,
 };
-use tare_model::{counter, fact};
 
 use super::observed::{First, Inside, Observed, common};
 use super::served::AtServer;
 use super::studies::CHATTY_BYTES;
 use super::trouble::{absent, failed, how, meaning, said};
-use super::{Ask, HOST, Trouble, carry, pace, proxied, served};
+use super::{Ask, HOST, Trouble, carry, from_outside, pace, served};
 use crate::cause::switch::target;
 use crate::cx::{CONTROL_LIMIT, Context, Event};
 use crate::env::question::{self, NoAnswer};
@@ -406,18 +406,13 @@ impl<'a, 'b> Tried<'a, 'b> {
         place: &str,
         call: &CommandCall,
     ) -> Result<(CommandReport, BTreeMap<String, f64>), Trouble> {
-        let proxied_before = proxied::on_processor_ns();
+        let before = from_outside::Before::now(self.instance, call);
         match self.once(place, call)? {
             Outcome::Completed(raw) => {
                 let (report, mut counters) =
                     probe(&raw).ok_or_else(|| agent(place, "its agent left no report"))?;
                 served::check(place, call, &report)?;
-                if let (Some(before), Some(after)) = (proxied_before, proxied::on_processor_ns()) {
-                    counters.insert(
-                        counter::ENGINE_PROXY.to_owned(),
-                        after.saturating_sub(before) as f64,
-                    );
-                }
+                before.add_since(&mut counters);
                 Ok((report, counters))
             }
             Outcome::Unavailable(reason @ Reason::MissingTool(_)) => Err(Trouble::NotInside {

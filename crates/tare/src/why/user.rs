@@ -144,9 +144,9 @@ impl Subject<'_> {
         }
         let command = report::command_line(&ask.call.argv);
         output::tell(&reach::announced(&self, &own, &command));
-        let (inside, (mut asks, first)) = self.looked(&cx, found, &mut ask, &mut own)?;
+        let (inside, (mut asks, mut first)) = self.looked(&cx, found, &mut ask, &mut own)?;
         if self.asked.client.is_some() {
-            server::name_way(&mut asks, &first);
+            first.remarks.extend(server::weighed(&mut asks, &first));
         }
         let mut lines = vec![baseline::describe(&asks)];
         lines.extend(own.notes.iter().cloned());

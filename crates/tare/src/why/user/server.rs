@@ -3,6 +3,8 @@
 //!
 //! What it cannot see: on which addresses the server listens inside; the first look shows that.
 
+use std::collections::BTreeMap;
+
 use tare_model::command::{Pick, Stdout};
 use tare_model::{CommandChange, Params, counter};
 
@@ -162,11 +164,73 @@ fn without_pipe(own: &mut Own) {
     own.of_command.insert(LOG.to_owned(), nowhere);
 }
 
-/// Names the way through the published port by what was seen at work on it.
-pub(super) fn name_way(asks: &mut Asks, first: &First) {
+/// What is counted of a server from outside: the counter, what it says of the server, and the differences that are
+/// suspected first then, by the beginning of their names.
+const COUNTED: [(&str, &str, &[&str]); 4] = [
+    (
+        counter::SERVER_DATAGRAMS,
+        "datagrams, such as name lookups, were sent",
+        &["dns", "mounted./etc/", "add-host"],
+    ),
+    (
+        counter::SERVER_OVERFLOWS,
+        "connections were turned away by its full queue",
+        &[
+            concat!("sysctl", ".net.core.somaxconn"),
+            concat!("sysctl", ".net.ipv4.tcp_max_syn_backlog"),
+        ],
+    ),
+    (
+        counter::CHARGED_NR_THROTTLED,
+        "periods ended with its processor quota used up",
+        &QUOTAS,
+    ),
+    (
+        counter::CHARGED_MEMORY_LIMIT_HITS,
+        "times its memory limit was reached",
+        &["memory"],
+    ),
+];
+/// A count inside is another one where it is so much more than outside, and as often.
+const MORE: f64 = 2.0;
+const OFTEN: f64 = 3.0;
+
+/// Weighs the differences by what was counted from outside at the first look; what that was, a clause each.
+pub(super) fn weighed(asks: &mut Asks, first: &First) -> Vec<String> {
     let busy = first.env.counters.get(counter::ENGINE_PROXY).copied();
     let wall = first.env.wall_ns.max(1) as f64;
-    named(&mut asks.differences, busy.unwrap_or(0.0) / wall);
+    let differences = &mut asks.differences;
+    named(differences, busy.unwrap_or(0.0) / wall);
+    let lines = counted(
+        differences,
+        [&first.host, &first.env].map(|it| &it.counters),
+    );
+    differences.sort_by(|a, b| b.likelihood.total_cmp(&a.likelihood));
+    lines
+}
+
+/// Suspects those that are about what was counted more often inside than outside.
+fn counted(
+    differences: &mut [Difference],
+    [outside, inside]: [&BTreeMap<String, f64>; 2],
+) -> Vec<String> {
+    let line = |(name, what, ids): (&str, &str, &[&str])| {
+        let here = *inside.get(name)?;
+        // A bare process may have no control group in which a quota is counted.
+        let there = outside.get(name).copied().unwrap_or(0.0);
+        if here < OFTEN || here < MORE * there {
+            return None;
+        }
+        for difference in &mut *differences {
+            if ids.iter().any(|id| difference.id.starts_with(id)) {
+                difference.likelihood = LIKELY;
+            }
+        }
+        Some(format!(
+            "counted from outside at the first look: {here} {what} in the container, {there} outside"
+        ))
+    };
+    COUNTED.into_iter().filter_map(line).collect()
 }
 
 /// The same by the part of the client's time in which the engine's proxies were busy.
@@ -182,7 +246,6 @@ fn named(differences: &mut [Difference], busy: f64) {
         "the published port"
     };
     publish.what = format!("{}: {way}", publish.what);
-    differences.sort_by(|a, b| b.likelihood.total_cmp(&a.likelihood));
 }
 
 #[cfg(test)]
@@ -247,14 +310,39 @@ mod tests {
         let told = |busy: f64| {
             let mut all = own().differences;
             named(&mut all, busy);
-            let first = all[0].id.clone();
-            let way = all.into_iter().find(|it| it.id == PUBLISH);
-            (first, way.unwrap().what)
+            let way = all.into_iter().find(|it| it.id == PUBLISH).unwrap();
+            (way.likelihood, way.what)
         };
-        let (first, what) = told(0.5);
-        assert_eq!(first, PUBLISH);
-        assert!(what.contains("proxy process"), "{what}");
-        assert_eq!(told(0.0), ("cpus".into(), ": the published port".into()));
+        let (likelihood, what) = told(0.5);
+        assert!(
+            likelihood >= LIKELY && what.contains("proxy process"),
+            "{what}"
+        );
+        assert_eq!(told(0.0), (0.2, ": the published port".into()));
+    }
+
+    #[test]
+    fn what_was_counted_more_often_inside_is_named_and_suspected() {
+        let weigh = |name: &str, there: f64, here: f64| {
+            let [there, here] = [there, here].map(|n| BTreeMap::from([(name.to_owned(), n)]));
+            let mut all = own().differences;
+            all[1].id = "dns-search".to_owned();
+            let lines = counted(&mut all, [&there, &here]);
+            (lines, all[1].likelihood)
+        };
+        let (lines, likelihood) = weigh(counter::SERVER_DATAGRAMS, 4.0, 500.0);
+        assert!(likelihood >= LIKELY);
+        assert!(
+            lines[0].contains("500 datagrams") && lines[0].ends_with("4 outside"),
+            "{lines:?}"
+        );
+        for (name, there, here) in [
+            (counter::SERVER_DATAGRAMS, 400.0, 500.0),
+            (counter::SERVER_DATAGRAMS, 0.0, 2.0),
+            (counter::SERVER_OVERFLOWS, 0.0, 0.0),
+        ] {
+            assert_eq!(weigh(name, there, here), (Vec::new(), 0.2));
+        }
     }
 
     #[test]

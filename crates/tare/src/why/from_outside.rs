@@ -1,4 +1,5 @@
-//! How busy an engine's port proxies are: the processor time of every process that copies published ports.
+//! What this machine's kernel counts of a run from outside: how busy an engine's port proxies are, and of a server what
+//! its network and its control groups count.
 //!
 //! A connection that such a process copies leaves no trace in the environment, whose counters only say that it
 //! waits; the process itself is on this machine and its time can be read before and after a run. Its threads are
@@ -6,15 +7,52 @@
 //! What it cannot see: whose bytes were copied; so a run on the host is set beside one inside. Engines on other
 //! machines, and in virtual machines, show nothing here.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use tare_model::{CommandCall, counter};
+
 use crate::cx::files;
+use crate::env::{Charged, Instance};
+use crate::run::charges::{self, Charges};
 
 /// Names of the processes that copy published ports: Docker's, and that of rootless engines.
 const NAMES: [&str; 2] = ["docker-proxy", "rootlessport"];
 
+/// What was counted before a run.
+pub(super) struct Before {
+    proxies_ns: Option<u64>,
+    server: Option<(Charged, Charges)>,
+}
+
+impl Before {
+    /// As it is now, for a run of this call.
+    pub(super) fn now(instance: &dyn Instance, call: &CommandCall) -> Self {
+        let is_server = call.client.is_some();
+        Self {
+            server: is_server.then(|| {
+                let charged = instance.charged();
+                let charges = charges::of_server(&charged);
+                (charged, charges)
+            }),
+            proxies_ns: on_processor_ns(),
+        }
+    }
+
+    /// Adds what was counted since.
+    pub(super) fn add_since(self, counters: &mut BTreeMap<String, f64>) {
+        if let (Some(before), Some(after)) = (self.proxies_ns, on_processor_ns()) {
+            let ns = after.saturating_sub(before) as f64;
+            counters.insert(counter::ENGINE_PROXY.to_owned(), ns);
+        }
+        if let Some((charged, before)) = self.server {
+            counters.extend(charges::since(&before, &charges::of_server(&charged)));
+        }
+    }
+}
+
 /// The time that all of them were on a processor so far, nanoseconds; `None` where there is none of them.
-pub fn on_processor_ns() -> Option<u64> {
+fn on_processor_ns() -> Option<u64> {
     let processes = files::names(Path::new("/proc")).ok()?;
     let times = processes
         .iter()
