@@ -20,8 +20,7 @@ macro_rules! studies {
 }
 
 /// Every built-in study.
-pub static STUDIES: &[BuiltinStudy] =
-    studies! { "quick" "ram-disk" "os-micro" "python" "cluster" "storage" "classic" "web" };
+pub static STUDIES: &[BuiltinStudy] = studies! { "quick" "ram-disk" "os-micro" "python" "cluster" "storage" "classic" "web" "databases" };
 
 /// The built-in study of this name.
 pub fn find(id: &str) -> Option<BuiltinStudy> {

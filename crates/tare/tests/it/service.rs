@@ -131,8 +131,9 @@ fn postgres_is_asked_in_its_own_protocol() {
         return;
     }
     // The server and its files are those of the study that comes with Tare.
-    let web: toml::Value = toml::from_str(include_str!("../../../../studies/web.toml")).unwrap();
-    let workloads = web["workload"].as_array().unwrap().iter();
+    let study = include_str!("../../../../studies/databases.toml");
+    let study: toml::Value = toml::from_str(study).unwrap();
+    let workloads = study["workload"].as_array().unwrap().iter();
     let mut params = workloads.map(|it| it["params"].clone());
     let mut params = params.find(|it| it.get("queries").is_some()).unwrap();
     params.as_table_mut().unwrap().remove("queries");
