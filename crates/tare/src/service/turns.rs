@@ -91,19 +91,23 @@ impl Measured {
     fn add(&mut self, slice: &Slice, slice_ns: u64) {
         self.reopened += slice.reopened;
         self.requests += slice.answers.len() as u64;
-        // A request that fills a slice pays little for the caches; and there would be no other.
-        let only = slice.answers.first().filter(|first| {
-            slice.answers.len() == 1 || (!first.is_counted && first.latency_ns >= slice_ns)
-        });
-        let counted = slice
-            .latencies()
-            .chain(only.map(|answer| answer.latency_ns));
-        let mut counted: Vec<u64> = counted.collect();
+        let all = || slice.answers.iter().map(|answer| answer.latency_ns);
         let n_timed = slice.latencies().count();
-        let rate = match (n_timed, only) {
-            (1.., _) if slice.counted_ns > 0 => n_timed as f64 / slice.counted_ns as f64 * 1e9,
-            (_, Some(only)) => 1e9 / only.latency_ns.max(1) as f64,
-            _ => 0.0,
+        let mut counted: Vec<u64> = if n_timed == 0 {
+            // Each connection answered once at most: there is nothing else.
+            all().collect()
+        } else {
+            // A request that fills a slice pays little for the caches.
+            let first = slice.answers.first();
+            let long = first.filter(|it| !it.is_counted && it.latency_ns >= slice_ns);
+            let long = long.map(|answer| answer.latency_ns);
+            slice.latencies().chain(long).collect()
+        };
+        let rate = if n_timed > 0 && slice.counted_ns > 0 {
+            n_timed as f64 / slice.counted_ns as f64 * 1e9
+        } else {
+            let longest = all().max().unwrap_or(1).max(1);
+            slice.answers.len() as f64 / longest as f64 * 1e9
         };
         self.rate.push(rate);
         counted.sort_unstable();

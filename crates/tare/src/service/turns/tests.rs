@@ -36,6 +36,42 @@ fn measured(servers: &[SocketAddr], target_ns: u64) -> Outcomes {
 }
 
 #[test]
+fn slice_in_which_each_connection_answers_once_has_a_value() {
+    let answer = |latency_ns, is_counted| crate::service::client::Answer {
+        latency_ns,
+        status: 200,
+        bytes: 1,
+        digest: None,
+        is_counted,
+    };
+    let of = |answers: Vec<_>, counted_ns| {
+        let mut measured = Measured::default();
+        let slice = Slice {
+            answers,
+            counted_ns,
+            ..Slice::default()
+        };
+        measured.add(&slice, 3_000_000);
+        (
+            measured.typical_ns[0],
+            measured.rate[0],
+            measured.latencies_ns,
+        )
+    };
+    let first = |latency_ns| answer(latency_ns, false);
+    let firsts = vec![first(1_000_000), first(4_000_000), first(2_000_000)];
+    let (typical, rate, latencies) = of(firsts, 4_000_000);
+    assert_eq!((typical, rate), (2e6, 750.0));
+    assert_eq!(latencies, [1_000_000, 2_000_000, 4_000_000]);
+    // As soon as one has answered again, the first are left out, but for one that fills the slice.
+    let again = answer(1_000_000, true);
+    let (typical, rate, _) = of(vec![first(2_000_000), again], 1_000_000);
+    assert_eq!((typical, rate), (1e6, 1000.0));
+    let (_, _, latencies) = of(vec![first(3_000_000), again], 1_000_000);
+    assert_eq!(latencies, [1_000_000, 3_000_000]);
+}
+
+#[test]
 fn slices_of_all_servers_are_pairs() {
     let outcomes = measured(
         &[answering("hello"), answering("hello"), answering("holla")],
