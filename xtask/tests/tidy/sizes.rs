@@ -21,7 +21,7 @@ crates/tare-model/src/launch.rs 600 one format, whose parts are read together
 crates/tare-core/src/analyze/concurrency.rs 550 one estimate with its diagnostics
 crates/tare-core/src/cause/queries.rs 550 the questions that rules ask of a case
 crates/tare-core/src/cause/triage.rs 650 one catalogue of what counters tell
-crates/tare/src/env/docker/environment.rs 700 one life: made, started, stopped, removed
+crates/tare/src/env/docker/environment.rs 650 one life: made, started, stopped, removed
 crates/tare/src/env/docker/own/difference.rs 570 every part of a container, and how each is left away
 crates/tare/src/env/image/host_files.rs 550 one search: programs, their libraries, packages
 crates/tare/src/env/oci.rs 600 one life: made, started, stopped, removed

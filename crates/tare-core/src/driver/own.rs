@@ -70,6 +70,8 @@ pub struct Own {
     pub writable: Vec<PathBuf>,
     /// The ports that are published: on the engine's machine, and inside.
     pub published: Vec<(u16, u16)>,
+    /// Whether its command is given what stands in its client's standard input.
+    pub reads_input: bool,
     /// Whether its copies write to that.
     pub is_written: bool,
     /// Whether the engine's machine is another one.
@@ -78,6 +80,12 @@ pub struct Own {
 
 /// How a line begins that says what starting takes, and what carries it.
 pub const STARTING: &str = "starting and removing the container took ";
+
+/// How a line begins that says what a plain run takes.
+pub const AS_TYPED: &str = "a plain run of it";
+
+/// How a line begins that says what protects the user and stays on both sides.
+pub const NOT_REMOVED: &str = "not removed: ";
 
 /// How a line begins that says what is mounted on both sides.
 pub const ALIKE: &str = "mounted on both sides alike, and no difference: ";

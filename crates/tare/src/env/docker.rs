@@ -18,9 +18,11 @@ use super::own::{Bare, Changed, ImageParts, Own, Retold, Taken, Wish};
 use super::record;
 
 mod api;
+mod as_typed;
 mod bounded;
 mod catalogue;
 mod channel;
+mod created;
 mod endpoint;
 mod environment;
 mod errors;

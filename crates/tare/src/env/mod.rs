@@ -238,6 +238,21 @@ pub enum StartMode {
     Once,
 }
 
+/// How a container ran as its user's client runs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AsTyped {
+    /// Until its command was started, nanoseconds.
+    pub start_ns: u64,
+    /// From there until its output ended.
+    pub run_ns: u64,
+    /// From there until it was removed.
+    pub end_ns: u64,
+    /// Its exit status.
+    pub status: i64,
+    /// How much it printed, bytes.
+    pub printed: u64,
+}
+
 /// One configured environment of a study.
 pub trait Environment: Send {
     /// The arm it serves.
@@ -256,6 +271,20 @@ pub trait Environment: Send {
     }
     /// Starts an instance; its agent has not been spoken to yet.
     fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError>;
+    /// Runs a command of at least one word as the first process of a new instance, with `input` and its output over the
+    /// way that a client of the user's has; the command may take `limit`. `None` where that is not built.
+    ///
+    /// # Errors
+    /// It could not be started, did not end in time, or may be left.
+    fn as_typed(
+        &mut self,
+        _cx: &Context<'_>,
+        _argv: &[String],
+        _input: &[u8],
+        _limit: Duration,
+    ) -> Result<Option<AsTyped>, EnvError> {
+        Ok(None)
+    }
     /// Whether it can be used here, where its settings make that another question than its driver's; `None`
     /// leaves the answer to the driver.
     fn detect(&self, _cx: &Context<'_>) -> Option<Availability> {

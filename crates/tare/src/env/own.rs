@@ -15,8 +15,8 @@ use tare_model::Params;
 
 use self::fields::{Whose, whose};
 pub use tare_core::driver::own::{
-    ALIKE, Bare, Difference, INSIDE, LIKE, OWN, Own, STARTING, WITHOUT, is_inside, is_of_starts,
-    is_own, leave_out, protection, without,
+    ALIKE, AS_TYPED, Bare, Difference, INSIDE, LIKE, NOT_REMOVED, OWN, Own, STARTING, WITHOUT,
+    is_inside, is_of_starts, is_own, leave_out, protection, without,
 };
 
 use super::EnvError;

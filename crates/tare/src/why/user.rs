@@ -1,5 +1,6 @@
 //! `tare why` about a container of the user's own: taken as it is, compared, and searched for what makes it slow.
 
+mod as_typed;
 mod baselines;
 mod reach;
 pub(super) mod server;
@@ -10,6 +11,7 @@ pub(crate) use self::reach::hint_kept;
 use super::question::Subject;
 use super::rounds::{Measured, Runner};
 use crate::cx::Observer;
+use crate::cx::stdin::{self, Input};
 use crate::env::own::{Own, Shares, Source, Taken, WHICH};
 use crate::env::{self, Driver, EnvError};
 use crate::failed::{Exit, Failed};
@@ -23,6 +25,9 @@ use crate::why::own::{Asks, Hunt, applied, baseline, call, one_more_ns};
 use crate::why::pace::Pace;
 use crate::why::{Ask, First, Trouble, conclude};
 use crate::workload::user_command::REQUEST;
+
+/// So much standard input goes to a command with every run, bytes.
+const INPUT_BYTES: usize = 1 << 20;
 
 impl Subject<'_> {
     /// How the command is on both sides. One that fails while what is the user's is read-only, or complains of that,
@@ -74,17 +79,53 @@ impl Subject<'_> {
     }
 }
 
-/// What is said of a long start of the container's, which is looked at for that.
+/// What is said of a plain run of the container's, a line each; of a long start what carries it, too.
 ///
 /// # Errors
 /// Ctrl-C, or something of a start may be left.
-pub(crate) fn about_starting(
+pub(crate) fn about_a_run(
     cx: &crate::cx::Context<'_>,
     ask: &Ask,
     first: &First,
-) -> Result<Option<String>, Failed> {
-    let of = |asks| starts::described(cx, ask, asks, first);
-    Ok(ask.own.as_ref().map(of).transpose()?.flatten())
+) -> Result<Vec<String>, Failed> {
+    let Some(asks) = &ask.own else {
+        return Ok(Vec::new());
+    };
+    let typed = as_typed::described(cx, ask, asks, first)?;
+    let start = starts::described(cx, ask, asks, first)?;
+    Ok(typed.into_iter().chain(start).collect())
+}
+
+/// What every run is given as its standard input: what stands in Tare's own, where the container's command is given that.
+fn input(own: &mut Own) -> Result<Option<String>, Failed> {
+    let (bytes, is_short) = match stdin::read()? {
+        Input::None | Input::Silent => return Ok(None),
+        Input::Bytes(bytes) => {
+            let is_short = bytes.len() <= INPUT_BYTES;
+            (bytes, is_short)
+        }
+        Input::TooMuch => (Vec::new(), false),
+    };
+    if !own.reads_input {
+        own.notes.push(
+            "standard input is not given to the command: the container has no `-i`".to_owned(),
+        );
+        return Ok(None);
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) if is_short => {
+            let note = format!("standard input: {} bytes, given to every run", text.len());
+            own.notes.push(note);
+            Ok(Some(text))
+        }
+        _ => Err(Failed::new(
+            Exit::Usage,
+            format!("standard input of a container's command is text of up to {INPUT_BYTES} bytes"),
+        )
+        .hint(
+            "mount a file with it, and let the command read that: `… sh -c 'COMMAND </data/FILE'`",
+        )),
+    }
 }
 
 /// The engine that has a container of this name, where none was named: the first of the usual ones.
@@ -206,7 +247,11 @@ impl Subject<'_> {
         let client = client.transpose()?;
         own.notes
             .extend(client.as_ref().and_then(|it| server::own_cost(cx, it)));
-        let call = call(&own, command);
+        let input = input(&mut own)?;
+        let call = tare_model::CommandCall {
+            stdin: input,
+            ..call(&own, command)
+        };
         if call.argv.is_empty() {
             return Err(Failed::new(
                 Exit::Usage,

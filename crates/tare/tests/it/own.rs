@@ -370,7 +370,7 @@ fn a_difference_that_no_catalogue_knows_is_found_among_others_and_proved() {
     let (bench, product) = needed!(bench("found"));
     // The program's own affair: no rule knows the variable.
     let script = "n=3000; test -n \"$(cat /proc/self/environ)\"; case $(cat /proc/$$/environ | cat) in *SLOW_MODE*) n=60000;; esac; i=0; while [ $i -lt $n ]; do i=$((i+1)); done";
-    let options = ["--apply-check", "--budget", "240s"];
+    let options = ["--apply-check", "--budget", "150s"];
     let flags = [
         "--dns",
         "192.0.2.1",

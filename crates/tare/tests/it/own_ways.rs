@@ -230,3 +230,41 @@ fn place_given_by_the_line_is_a_difference() {
     assert_eq!(dossier["why"]["reason"], "confirmed");
     product.assert_nothing_left();
 }
+
+#[test]
+fn plain_runs_say_what_a_line_takes_and_input_is_given_to_every_run() {
+    let (bench, product) = needed!(bench("typed"));
+    let script = "n=0; while read line; do n=$((n+1)); done; test $n = 300";
+    let asked = |input: &[u8]| {
+        let image = bench.image.as_str();
+        let ask = [
+            "why", "--budget", "20s", "--json", "-", "--", "docker", "run",
+        ];
+        let line = ["--rm", "-i", image, "sh", "-c", script];
+        let inner = product.command(ask.into_iter().chain(line));
+        let mut outer = std::process::Command::new("sh");
+        outer
+            .args(["-c", "exec \"$0\" \"$@\" <\"$INPUT\""])
+            .arg(inner.get_program())
+            .args(inner.get_args())
+            .env("INPUT", product.file("input", input));
+        product.set_variables(&mut outer);
+        product.finish(outer)
+    };
+    let dossier = asked("line\n".repeat(300).as_bytes()).expect(0).json();
+    assert_valid_dossier(&dossier);
+    let lines = dossier["why"]["lines"].to_string();
+    for part in [
+        "a plain run of it: ",
+        " until its command begins, ",
+        " after it (again: ",
+    ] {
+        assert!(lines.contains(part), "{part}: {lines}");
+    }
+    let carried = dossier["why"]["carried"].to_string();
+    let said = "standard input: 1500 bytes, given to every run";
+    assert!(carried.contains(said), "{carried}");
+    let refused = asked(b"\xff\xfe").expect(2);
+    assert!(refused.stderr.contains("is text of up to"), "{refused}");
+    product.assert_nothing_left();
+}

@@ -6,7 +6,7 @@ use tare_model::{AnswerLabel, ArmSpec, Status, WhyOutcome, WhyReason};
 
 use super::{Spent, Terms, plural, size};
 use crate::cause;
-use crate::driver::own::{self as own_env, ALIKE, OWN, STARTING};
+use crate::driver::own::{self as own_env, ALIKE, AS_TYPED, NOT_REMOVED, OWN, STARTING};
 use crate::why::again::is_most;
 use crate::why::own;
 
@@ -45,7 +45,8 @@ pub(in crate::why) fn below(it: &Below<'_>) -> (Option<WhyReason>, Vec<AnswerLin
             let userland = it.userland.clone();
             let userland = userland.map(|text| line(AnswerLabel::Userland, text));
             let start = it.start_up().map(|text| line(AnswerLabel::StartUp, text));
-            let alike = it.alike().map(|text| line(AnswerLabel::NotTested, text));
+            let alike = it.alike().into_iter();
+            let alike = alike.map(|text| line(AnswerLabel::NotTested, text));
             return (
                 None,
                 start.into_iter().chain(userland).chain(alike).collect(),
@@ -175,24 +176,32 @@ impl<'a> Below<'a> {
     /// What starting takes, where it was measured in starts of the user's container.
     fn start_up(&self) -> Option<String> {
         let asked = self.env.role.asked.as_ref()?;
-        let known = asked.carried.iter().find(|line| line.starts_with(STARTING));
+        let carried = asked.carried.iter();
+        let is_known = |line: &&String| line.starts_with(STARTING) || line.starts_with(AS_TYPED);
+        let known: Vec<&str> = carried.filter(is_known).map(String::as_str).collect();
         let life_ns = asked.life_ns?;
-        own_env::is_own(&self.env.settings).then(|| match known {
-            Some(line) => line.clone(),
-            None => format!(
-                "{STARTING}{}, once; it is not in these numbers",
-                size::time(life_ns as f64)
-            ),
+        own_env::is_own(&self.env.settings).then(|| {
+            if known.is_empty() {
+                let life = size::time(life_ns as f64);
+                return format!("{STARTING}{life}, once; it is not in these numbers");
+            }
+            known.join("; ")
         })
     }
 
     /// What both sides have, and could be slow on both.
-    fn alike(&self) -> Option<String> {
-        let carried = &self.env.role.asked.as_ref()?.carried;
-        let mounted = carried.iter().find_map(|text| text.strip_prefix(ALIKE))?;
-        Some(format!(
-            "what both sides have: a file system that is slow on both is in no difference: {mounted}"
-        ))
+    fn alike(&self) -> Vec<String> {
+        let asked = self.env.role.asked.iter();
+        let carried = asked.flat_map(|asked| &asked.carried);
+        let said = carried.filter_map(|text| {
+            let mounted = text.strip_prefix(ALIKE).map(|mounted| {
+                format!("what both sides have: a file system that is slow on both is in no difference: {mounted}")
+            });
+            let kept = text.strip_prefix(NOT_REMOVED);
+            let kept = kept.map(|kept| format!("what both sides have, and what it costs is in no difference: {kept}"));
+            mounted.or(kept)
+        });
+        said.collect()
     }
 
     /// The share that a container without any difference has, where that is most of it.

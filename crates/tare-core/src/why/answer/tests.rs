@@ -397,6 +397,15 @@ fn start_of_the_container_is_a_line() {
             .text
             .ends_with("`/data` (the command may write there)")
     );
+    let kept = format!("{}`--user 1000`: it protects you", own_env::NOT_REMOVED);
+    let asked = env.role.asked.as_mut().unwrap();
+    asked.carried.push(kept);
+    let lines = below_env(&env);
+    let last = &lines.last().unwrap().text;
+    assert!(
+        lines.len() == 3 && last.ends_with("`--user 1000`: it protects you"),
+        "{last}"
+    );
     // Where it was looked for what carries it.
     let known = format!("{}4.1 s and 4 s; without `-p` 0.4 s", own_env::STARTING);
     let asked = env.role.asked.as_mut().unwrap();

@@ -14,16 +14,16 @@ use bollard::models::{
     ContainerCreateBody, ExecConfig, HealthConfig, Mount, MountTmpfsOptions, MountType,
     MountVolumeOptions,
 };
-use bollard::query_parameters::{AttachContainerOptions, CreateContainerOptions};
+use bollard::query_parameters::AttachContainerOptions;
 
 use super::super::image::packed::{self, Contents};
 use super::super::image::{AGENT_PATH, WORKDIR};
 use super::super::record;
 use super::super::siblings::Numbers;
-use super::super::{TURN_PAGE, Wanted};
+use super::super::{AsTyped, TURN_PAGE, Wanted};
 use super::api::{Api, labels_of_run};
 use super::channel::{EngineChannel, Input, Output};
-use super::errors::{and_cleanup, is_conflict, is_forbidden};
+use super::errors::and_cleanup;
 use super::instance::{Belongings, DockerInstance, Siblings};
 use super::own::{self, EngineMachine};
 use super::places::Place;
@@ -38,9 +38,9 @@ const USUAL_PATIENCE_S: u16 = 10;
 
 /// One `docker` arm.
 pub(super) struct DockerEnvironment {
-    driver: Docker,
+    pub(super) driver: Docker,
     arm: ArmId,
-    settings: Settings,
+    pub(super) settings: Settings,
     /// What the study's workloads run.
     provided: Wanted,
     prepared: Option<Prepared>,
@@ -130,7 +130,30 @@ impl DockerEnvironment {
         self.settings.image.is_some() || self.settings.like.is_some()
     }
 
-    fn labels(&self, cx: &Context<'_>) -> HashMap<String, String> {
+    /// What its instances need, made once.
+    pub(super) fn prepare_once(&mut self, cx: &Context<'_>) -> Result<(), EnvError> {
+        if self.prepared.is_some() {
+            return Ok(());
+        }
+        self.prepare(cx)
+    }
+
+    /// What the next instance is to have.
+    pub(super) fn next_belongings(&mut self, cx: &Context<'_>) -> Belongings {
+        self.instances += 1;
+        self.belongings(cx, self.instances)
+    }
+
+    /// With what a container like the user's is made, and what it has in place of mounts, where the arm is one.
+    pub(super) fn like_the_users(
+        &self,
+    ) -> Option<(&ContainerCreateBody, &[(own::Copied, own::Copy)])> {
+        let prepared = self.prepared.as_ref()?;
+        let own = prepared.own.as_deref()?;
+        Some((own, &prepared.copied))
+    }
+
+    pub(super) fn labels(&self, cx: &Context<'_>) -> HashMap<String, String> {
         let mut labels = labels_of_run(cx);
         labels.insert("tare.arm".to_owned(), self.arm.to_string());
         labels
@@ -355,17 +378,7 @@ impl DockerEnvironment {
         system: System,
         mode: StartMode,
     ) -> Result<(Output, Input), EnvError> {
-        let start = || {
-            let request = api
-                .client
-                .start_container(id, None::<bollard::query_parameters::StartContainerOptions>);
-            api.attempt(CONTROL_LIMIT, request).map_err(|error| {
-                self.refine(
-                    api,
-                    api.explain("start the container", CONTROL_LIMIT, &error),
-                )
-            })
-        };
+        let start = || self.start_created(api, id);
         match mode {
             StartMode::Once if self.settings.entry.is_empty() => {
                 let options = AttachContainerOptions {
@@ -405,53 +418,6 @@ impl DockerEnvironment {
             }
         }
     }
-
-    /// Names the capabilities that the engine lacks, where an error is about them and they can be read; and
-    /// the container whose network was to be joined, where that is not there.
-    fn refine(&self, api: &Api, error: EnvError) -> EnvError {
-        match error {
-            EnvError::Refused { answer, .. }
-                if matches!(self.settings.network, Network::Container(_))
-                    && answer.to_lowercase().contains("no such container") =>
-            {
-                EnvError::Absent {
-                    why: format!(
-                        "there is no container whose network can be joined by `network = \"{}\"` (the engine says: {answer})",
-                        self.settings.network.mode()
-                    ),
-                    fix: Some("start it first; `docker ps` lists the running ones".into()),
-                }
-            }
-            EnvError::Absent { why, fix: Some(_) } if why.contains("unable to apply caps") => {
-                let Some((_, missing)) =
-                    facts::bounding_set(api).filter(|(_, missing)| !missing.is_empty())
-                else {
-                    return EnvError::Absent {
-                        why,
-                        fix: Some(
-                            if self.settings.common.privileged {
-                                PRIVILEGED_FIX
-                            } else {
-                                CAP_FIX
-                            }
-                            .into(),
-                        ),
-                    };
-                };
-                let list = missing.join("\", \"");
-                EnvError::Absent {
-                    why: format!(
-                        "{why}; dockerd itself runs without CAP_{}",
-                        missing.join(", CAP_")
-                    ),
-                    fix: Some(format!(
-                        "instead of `privileged`: cap_add = [\"ALL\"], cap_drop = [\"{list}\"], seccomp = \"unconfined\""
-                    )),
-                }
-            }
-            other => other,
-        }
-    }
 }
 
 /// Where the agent lies for containers that nothing can be copied into.
@@ -461,10 +427,6 @@ fn agent_file(cx: &Context<'_>) -> std::path::PathBuf {
 
 /// How long a busy engine may take to say what it is when an arm is prepared.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
-
-const PRIVILEGED_FIX: &str = "leave `privileged` out; this engine cannot grant it";
-const CAP_FIX: &str =
-    "add to `cap_drop` what the engine itself lacks: see CapBnd in /proc/$(pidof dockerd)/status";
 
 impl Environment for DockerEnvironment {
     fn arm(&self) -> &ArmId {
@@ -566,12 +528,9 @@ impl Environment for DockerEnvironment {
     }
 
     fn start(&mut self, cx: &Context<'_>, mode: StartMode) -> Result<Box<dyn Instance>, EnvError> {
-        if self.prepared.is_none() {
-            self.prepare(cx)?;
-        }
+        self.prepare_once(cx)?;
         let api = self.driver.connect(cx, DETECT_LIMIT)?;
-        self.instances += 1;
-        let mut belongings = self.belongings(cx, self.instances);
+        let mut belongings = self.next_belongings(cx);
         let prepared = self.prepared.as_ref().expect("prepared above, or returned");
         let additions = self.additions(cx, prepared)?;
         if let Some(folder) = &belongings.folder {
@@ -583,25 +542,8 @@ impl Environment for DockerEnvironment {
                 }
             }
         }
-        let options = CreateContainerOptions {
-            name: Some(belongings.name.clone()),
-            platform: self.settings.platform.clone().unwrap_or_default(),
-        };
         let body = self.body(cx, prepared, &belongings, mode);
-        let request = api.client.create_container(Some(options), body);
-        let created = api.attempt(CONTROL_LIMIT, request);
-        if let Err(error) = created {
-            let told = self.refine(
-                &api,
-                api.explain("create the container", CONTROL_LIMIT, &error),
-            );
-            if is_conflict(&error) || is_forbidden(&error) {
-                // The name is somebody else's, and so is what bears it; or nothing was made.
-                return Err(told);
-            }
-            // An engine that answers late may have made it all the same.
-            return Err(and_cleanup(told, belongings.discard(cx, &api)));
-        }
+        self.create(cx, &api, &belongings, body)?;
         let seen = match belongings.server {
             Some(_) => served::is_seen(&api, &belongings.name),
             None => Ok(()),
@@ -634,6 +576,16 @@ impl Environment for DockerEnvironment {
             })),
             Err(error) => Err(and_cleanup(error, belongings.discard(cx, &api))),
         }
+    }
+
+    fn as_typed(
+        &mut self,
+        cx: &Context<'_>,
+        argv: &[String],
+        input: &[u8],
+        limit: Duration,
+    ) -> Result<Option<AsTyped>, EnvError> {
+        self.run_as_typed(cx, argv, input, limit)
     }
 
     fn detect(&self, cx: &Context<'_>) -> Option<Availability> {

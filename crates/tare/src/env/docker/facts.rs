@@ -120,6 +120,12 @@ pub(super) fn of_image(facts: &mut Facts, name: &str, image: &ImageInspect) {
     put(facts, fact::IMAGE_ARCHITECTURE, image.architecture.as_ref());
 }
 
+/// Whether the engine's machine has AppArmor: without it every profile is the same, and a cost of none says nothing.
+pub(super) fn has_apparmor(facts: &Facts) -> bool {
+    let options = facts.get(fact::ENGINE_SECURITY);
+    options.is_some_and(|options| options.contains("name=apparmor"))
+}
+
 /// What was asked for; a profile by its hash, and what AppArmor there is to answer.
 pub(super) fn of_settings(facts: &mut Facts, settings: &Settings, profile: Option<&Profile>) {
     let named = profile.map(|profile| Profile {
@@ -135,11 +141,7 @@ pub(super) fn of_settings(facts: &mut Facts, settings: &Settings, profile: Optio
     put(facts, fact::ASKED_TTY, settings.tty.then_some(true));
     put(facts, fact::ASKED_PLATFORM, settings.platform.as_ref());
     put(facts, fact::ASKED_CONTEXT, settings.context.as_ref());
-    // Without it every profile is the same, and a cost of none says nothing about AppArmor.
-    let has_apparmor = facts
-        .get(fact::ENGINE_SECURITY)
-        .is_some_and(|options| options.contains("name=apparmor"));
-    let state = match (has_apparmor, &settings.apparmor) {
+    let state = match (has_apparmor(facts), &settings.apparmor) {
         (false, _) => "absent on the engine's machine; the setting changes nothing",
         (true, Some(name)) => name,
         (true, None) if settings.common.privileged => "unconfined",

@@ -54,6 +54,9 @@ pub(super) use engine_machine::EngineMachine;
 use template::version_of;
 pub(super) use template::{Template, body_of};
 
+/// The difference that is the engine's profile of AppArmor.
+const APPARMOR: &str = concat!("engine", ".apparmor");
+
 /// The command that a container runs by itself, and where.
 fn started(body: &Value, image: &ImageInspect) -> Started {
     let list = |value: &Value| -> Option<Vec<String>> {
@@ -337,6 +340,7 @@ impl Docker {
             .map(|part| part.difference)
             .chain(own.differences)
             .filter(|notes| !template.keeps(&notes.id))
+            .filter(|it| it.id != APPARMOR || super::facts::has_apparmor(&engine.facts))
             .collect();
         for difference in &mut differences {
             advise(difference, wish.source, found.section.as_ref());
@@ -351,6 +355,7 @@ impl Docker {
             networks,
             writable: writable(&template.body, &machine),
             published: published(&template.body),
+            reads_input: template.body["OpenStdin"] == true,
             is_written: writes,
             is_elsewhere: engine.elsewhere.is_some(),
             ..own

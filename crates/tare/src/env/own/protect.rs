@@ -10,13 +10,11 @@ use tare_model::Value as Setting;
 use tare_model::launch::DOCKER_CAPABILITIES;
 
 use super::machine::Machine;
-use super::{Consent, Difference, Own, protection};
+use super::{Consent, Difference, NOT_REMOVED, Own, protection};
 use crate::env::grammar::plain_capability;
 
 /// The difference that is the engine's network.
 pub const ENGINES_NETWORK: &str = concat!("engine", ".network");
-/// How a line begins that says what protects the user and stays.
-pub const NOT_REMOVED: &str = "not removed: ";
 /// What follows in such a line on what stays.
 const PROTECTS: &str = ": it protects you";
 /// The word for all protections.

@@ -369,6 +369,7 @@ impl Podman {
             networks,
             writable: writable(&body, &machine),
             is_written: wish.shares == Shares::Shared,
+            reads_input: template.units.iter().any(|unit| unit.flag == "interactive"),
             name: match wish.source {
                 Source::Container(name) => printable(name),
                 _ => format!("podman run … {}", printable(template.image())),
