@@ -84,9 +84,9 @@ names! {
     /// Time on processors of the engine's port proxies.
     ENGINE_PROXY = "engine_proxy_ns", Nanoseconds, by [Why], Read;
     /// Datagrams that left a server's network, name lookups for instance.
-    SERVER_DATAGRAMS = "server_datagrams", Count, by [Why], Read;
+    SERVER_DATAGRAMS = "server_datagrams", Count, by [Run], Read;
     /// Connections to a server that its full queue turned away.
-    SERVER_OVERFLOWS = "server_overflows", Count, by [Why], Read;
+    SERVER_OVERFLOWS = "server_overflows", Count, by [Run], Read;
     /// Time on processors.
     CHARGED_CPU = "charged_cpu_ns", Nanoseconds, by [Run], Read;
     /// Periods in which its quota was used up.

@@ -126,7 +126,11 @@ pub struct SeriesView<'a> {
     pub values: &'a [f64],
 }
 
-fn samples(report: &ProbeReport, metrics: &[MetricSpec]) -> Result<Vec<Sample>, DecodeError> {
+/// The samples of a report that was read.
+///
+/// # Errors
+/// A metric's name, unit or values are not what they must be.
+pub fn samples(report: &ProbeReport, metrics: &[MetricSpec]) -> Result<Vec<Sample>, DecodeError> {
     let series: Vec<SeriesView<'_>> = report
         .series
         .iter()

@@ -8,8 +8,9 @@
 //! process is not ended with it.
 
 use tare_model::command::{READY_MS, Transport};
+use tare_model::course::Course;
 use tare_model::{
-    CommandCall, MetricSpec, Params, Path, ProbeCall, RawOutput, Recipe, Sample, metrics,
+    CommandCall, MetricSpec, Params, Path, ProbeCall, RawOutput, Recipe, Sample, Unit, metrics,
 };
 
 use super::declared::declared;
@@ -34,6 +35,8 @@ pub const RATE: &str = "service.request.throughput";
 pub const CPU: &str = "service.request.cpu";
 /// From the start of the server.
 pub const READY: &str = "service.start.ready";
+/// How the typical time went within a trial of one slice: a part of the raw output, and no metric.
+pub const COURSE: &str = "service.latency.course";
 /// Percentiles, with the share of requests that they are of.
 pub const PERCENTILES: [(&str, f64); 4] = [
     ("service.latency.p50", 0.5),
@@ -131,15 +134,32 @@ impl Workload for Service {
     }
 
     fn decode(&self, raw: &RawOutput) -> Result<Vec<Sample>, DecodeError> {
-        let report = probe_output::report(raw)?;
+        let mut report = probe_output::report(raw)?;
         probe_output::of_probe(asked::CLIENT, &report.probe)?;
+        report.series.retain(|series| series.metric != COURSE);
         let is_there = |id: &str| report.series.iter().any(|series| series.metric == id);
         let may_lack =
             |id: &str| id == CPU || PERCENTILES.iter().any(|(percentile, _)| *percentile == id);
         let metrics = METRICS
             .iter()
             .filter(|metric| is_there(metric.id) || !may_lack(metric.id));
-        probe_output::decode(raw, &metrics.copied().collect::<Vec<_>>())
+        probe_output::samples(&report, &metrics.copied().collect::<Vec<_>>())
+    }
+
+    fn course(&self, raw: &RawOutput) -> Option<Course> {
+        let report = probe_output::report(raw).ok()?;
+        let of = |id: &str| report.series.iter().find(|series| series.metric == id);
+        let (axis, series, step) = match of(COURSE) {
+            Some(series) => ("request", series, series.batch as f64),
+            None => ("slice", of(TYPICAL)?, 1.0),
+        };
+        (series.values.len() > 1).then(|| Course {
+            metric: TYPICAL,
+            unit: Unit::Nanosecond,
+            axis,
+            step,
+            values: series.values.clone(),
+        })
     }
 
     fn remarks(&self, raw: &RawOutput) -> Vec<Remark> {

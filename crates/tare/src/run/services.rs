@@ -22,7 +22,7 @@ use crate::service::asked::{Asked, CLIENT};
 use crate::service::client::own_cost_ns;
 use crate::service::turns::{self, CpuMeter, Measured, SLICE_NS};
 use crate::workload::sanity::{NOT_STEADY, OTHER_ANSWERS, RECONNECTS};
-use crate::workload::service::{CPU, PERCENTILES, RATE, READY, TYPICAL};
+use crate::workload::service::{COURSE, CPU, PERCENTILES, RATE, READY, TYPICAL};
 
 /// Whether the client of a recipe is this process.
 pub(super) fn is_service(recipe: &Recipe) -> bool {
@@ -263,6 +263,13 @@ fn report(measured: &Measured, sliced: Option<Sliced>, elapsed_ns: u64) -> RawOu
         .cpu_ns
         .map(|ns| series(CPU, Unit::Nanosecond, vec![ns]));
     report.series.extend(cpu);
+    if !measured.course.typical_ns.is_empty() {
+        let course = series(COURSE, Unit::Nanosecond, measured.course.typical_ns.clone());
+        report.series.push(Series {
+            batch: measured.course.each as u64,
+            ..course
+        });
+    }
     let percentile = |(metric, share)| {
         let value = measured.percentile_ns(share)?;
         Some(series(metric, Unit::Nanosecond, vec![value]))
@@ -294,6 +301,25 @@ mod tests {
             ..Measured::default()
         };
         let raw = report(&measured, None, 1);
+        let course = Service.course(&raw).unwrap();
+        assert_eq!((course.axis, course.values.len()), ("slice", 2));
+        let alone = Measured {
+            course: turns::Course {
+                each: 7,
+                typical_ns: vec![1.0, 2.0, 3.0],
+            },
+            typical_ns: vec![2.0],
+            rate: vec![1.0],
+            ready_ns: 5,
+            ..Measured::default()
+        };
+        let alone = report(&alone, None, 1);
+        let course = Service.course(&alone).unwrap();
+        assert_eq!(
+            (course.axis, course.step, course.values.len()),
+            ("request", 7.0, 3)
+        );
+        assert_eq!(Service.decode(&alone).unwrap().len(), 3);
         let samples = Service.decode(&raw).unwrap();
         let values: Vec<(&str, f64)> = samples
             .iter()

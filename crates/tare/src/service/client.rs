@@ -387,6 +387,7 @@ impl<'c> Client<'c> {
         line.is_used = true;
         line.n_answers += 1;
         slice.answers.push(Answer {
+            from_ns: line.from_ns,
             latency_ns: now_ns.saturating_sub(line.from_ns),
             status: answered.status,
             bytes: answered.bytes,

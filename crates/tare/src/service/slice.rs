@@ -36,6 +36,8 @@ pub enum How {
 /// One answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
+    /// When it was sent, or to be sent, by the client's clock.
+    pub from_ns: u64,
     /// From sending it, or from when it was to be sent, to its last byte.
     pub latency_ns: u64,
     /// HTTP status.

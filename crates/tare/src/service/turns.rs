@@ -55,6 +55,49 @@ pub struct Block {
     pub groups: Vec<PathBuf>,
 }
 
+/// A trial of one slice is drawn in so many steps.
+const STEPS: usize = 100;
+
+/// How the latency went within a trial of one slice.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Course {
+    /// Requests that a step is of.
+    pub each: usize,
+    /// Median latency of each step, in the order in which they were sent, nanoseconds.
+    pub typical_ns: Vec<f64>,
+}
+
+impl Course {
+    fn of(slice: &Slice) -> Self {
+        let mut sent: Vec<(u64, u64)> = slice
+            .answers
+            .iter()
+            .map(|answer| (answer.from_ns, answer.latency_ns))
+            .collect();
+        sent.sort_unstable();
+        let each = sent.len().div_ceil(STEPS).max(1);
+        let steps = sent.chunks_exact(each).map(|step| {
+            let mut latencies: Vec<u64> = step.iter().map(|(_, latency)| *latency).collect();
+            latencies.sort_unstable();
+            middle(&latencies)
+        });
+        Self {
+            typical_ns: steps.collect(),
+            each,
+        }
+    }
+}
+
+/// The median of sorted latencies; not a number of none.
+fn middle(sorted: &[u64]) -> f64 {
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => f64::NAN,
+        count if count % 2 == 1 => sorted[middle] as f64,
+        _ => (sorted[middle - 1] + sorted[middle]) as f64 / 2.0,
+    }
+}
+
 /// What one server answered in a block.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Measured {
@@ -62,6 +105,8 @@ pub struct Measured {
     pub typical_ns: Vec<f64>,
     /// Requests a second in each slice.
     pub rate: Vec<f64>,
+    /// How the only slice went; nothing of several.
+    pub course: Course,
     /// All latencies that count, sorted, nanoseconds.
     pub latencies_ns: Vec<u64>,
     /// From its start until it first answered as expected.
@@ -111,12 +156,12 @@ impl Measured {
         };
         self.rate.push(rate);
         counted.sort_unstable();
-        let middle = counted.len() / 2;
-        self.typical_ns.push(match counted.len() {
-            0 => f64::NAN,
-            count if count % 2 == 1 => counted[middle] as f64,
-            _ => (counted[middle - 1] + counted[middle]) as f64 / 2.0,
-        });
+        self.typical_ns.push(middle(&counted));
+        self.course = if self.typical_ns.len() == 1 {
+            Course::of(slice)
+        } else {
+            Course::default()
+        };
         self.latencies_ns.extend(counted);
     }
 }

@@ -98,6 +98,10 @@ pub(crate) fn about_a_run(
 
 /// What every run is given as its standard input: what stands in Tare's own, where the container's command is given that.
 fn input(own: &mut Own) -> Result<Option<String>, Failed> {
+    if !own.reads_input {
+        // It may be the caller's, as in a loop that reads lines.
+        return Ok(None);
+    }
     let (bytes, is_short) = match stdin::read()? {
         Input::None | Input::Silent => return Ok(None),
         Input::Bytes(bytes) => {
@@ -106,12 +110,6 @@ fn input(own: &mut Own) -> Result<Option<String>, Failed> {
         }
         Input::TooMuch => (Vec::new(), false),
     };
-    if !own.reads_input {
-        own.notes.push(
-            "standard input is not given to the command: the container has no `-i`".to_owned(),
-        );
-        return Ok(None);
-    }
     match String::from_utf8(bytes) {
         Ok(text) if is_short => {
             let note = format!("standard input: {} bytes, given to every run", text.len());

@@ -38,6 +38,7 @@ fn measured(servers: &[SocketAddr], target_ns: u64) -> Outcomes {
 #[test]
 fn slice_in_which_each_connection_answers_once_has_a_value() {
     let answer = |latency_ns, is_counted| crate::service::client::Answer {
+        from_ns: 0,
         latency_ns,
         status: 200,
         bytes: 1,
@@ -69,6 +70,40 @@ fn slice_in_which_each_connection_answers_once_has_a_value() {
     assert_eq!((typical, rate), (1e6, 1000.0));
     let (_, _, latencies) = of(vec![first(3_000_000), again], 1_000_000);
     assert_eq!(latencies, [1_000_000, 3_000_000]);
+}
+
+#[test]
+fn long_slice_has_a_course_in_the_order_of_sending() {
+    let answer = |from_ns: u64| crate::service::client::Answer {
+        from_ns,
+        // It ends in another order, and the middle of the trial is slow.
+        latency_ns: if (400..600).contains(&from_ns) {
+            900
+        } else {
+            100
+        },
+        status: 200,
+        bytes: 1,
+        digest: None,
+        is_counted: true,
+    };
+    let mut measured = Measured::default();
+    let slice = Slice {
+        answers: (0..1000).rev().map(answer).collect(),
+        counted_ns: 1000,
+        ..Slice::default()
+    };
+    measured.add(&slice, 1);
+    assert_eq!(
+        (measured.course.each, measured.course.typical_ns.len()),
+        (10, 100)
+    );
+    let slow = |at: &usize| measured.course.typical_ns[*at] > 500.0;
+    let slow: Vec<usize> = (0..100).filter(slow).collect();
+    assert_eq!(slow, (40..60).collect::<Vec<_>>());
+    // Of several slices each has one value, and is a step.
+    measured.add(&slice, 1);
+    assert_eq!(measured.course, Course::default());
 }
 
 #[test]
