@@ -72,7 +72,8 @@ impl Question {
                 }
                 let mut runner = Runner::new(place, &mut session, &mut store, &progress, begun_ns);
                 runner.tell_early(&ask, &first);
-                let about_a_run = user::about_a_run(&runner.context(), &ask, &first)?;
+                let left_ns = runner.left_ns(&ask);
+                let about_a_run = user::about_a_run(&runner.context(), &ask, &first, left_ns)?;
                 ask.carried.extend(about_a_run);
                 if let Some(cut_ns) = cut_off::decided(&ask, &first, runner.left_ns(&ask)) {
                     first.cut_ns = Some(cut_ns);

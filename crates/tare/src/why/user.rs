@@ -87,11 +87,12 @@ pub(crate) fn about_a_run(
     cx: &crate::cx::Context<'_>,
     ask: &Ask,
     first: &First,
+    left_ns: u64,
 ) -> Result<Vec<String>, Failed> {
     let Some(asks) = &ask.own else {
         return Ok(Vec::new());
     };
-    let typed = as_typed::described(cx, ask, asks, first)?;
+    let typed = as_typed::described(cx, ask, asks, first, left_ns)?;
     let start = starts::described(cx, ask, asks, first)?;
     Ok(typed.into_iter().chain(start).collect())
 }

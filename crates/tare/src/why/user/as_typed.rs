@@ -16,8 +16,8 @@ use crate::report::terminal::time;
 use crate::why::own::Asks;
 use crate::why::{Ask, First, Trouble};
 
-/// A command that takes longer is not run twice more for this, nanoseconds.
-const LONGEST_NS: u64 = 5_000_000_000;
+/// Two runs may take this part of the time that is left.
+const PART: u64 = 12;
 /// What a run may take, and so many times what the command took.
 const LIMIT: Duration = Duration::from_secs(10);
 const LIMIT_TIMES: u32 = 4;
@@ -25,7 +25,8 @@ const LIMIT_TIMES: u32 = 4;
 const PLAIN_NS: u64 = 50_000_000;
 const PLAIN_PART: f64 = 0.2;
 
-/// What two runs took, in one line; `None` where its driver has no such runs, or the command does something else in them.
+/// What two runs took, in one line; `None` where its driver has no such runs, the command does something else in them, or
+/// they would take too much of the time that is left.
 ///
 /// # Errors
 /// Ctrl-C, or something may be left.
@@ -34,9 +35,11 @@ pub(super) fn described(
     ask: &Ask,
     asks: &Asks,
     first: &First,
+    left_ns: u64,
 ) -> Result<Option<String>, Trouble> {
     let is_typed = asks.copy.is_none() && asks.undo.is_empty() && ask.call.client.is_none();
-    let is_short = first.cut_ns.is_none() && first.env.wall_ns <= LONGEST_NS;
+    let both_ns = 2 * (first.life_ns + first.env.wall_ns);
+    let is_short = first.cut_ns.is_none() && both_ns <= left_ns / PART;
     if !is_typed || !is_short || ask.call.argv.is_empty() {
         return Ok(None);
     }
