@@ -243,7 +243,9 @@ fn measure(
         let is_whole = cycle % rows == 0 && cycle >= LEAST_CYCLES.min(rows);
         let elapsed_ns = client.clock().now_ns().saturating_sub(begun_ns);
         let is_slow = cycle > 0 && elapsed_ns / (cycle as u64 * n_active.max(1)) > SLOW_NS;
-        if elapsed_ns >= target_ns && (is_whole || is_slow) {
+        // At a rate the last request of a slice is sent before its end.
+        let is_long = elapsed_ns.saturating_add(block.slice_ns / 2) >= target_ns;
+        if is_long && (is_whole || is_slow) {
             break;
         }
         for place in &block.rows[cycle % rows] {

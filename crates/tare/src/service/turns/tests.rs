@@ -73,6 +73,30 @@ fn slice_in_which_each_connection_answers_once_has_a_value() {
 }
 
 #[test]
+fn trial_at_a_rate_is_one_slice() {
+    let (clock, cancel) = (SystemClock::default(), Cancel::new());
+    let mut asked = Asked::of(Request::get("/")).unwrap();
+    asked.rate = Some(100.0);
+    let block = Block {
+        starts_ns: vec![clock.now_ns()],
+        rows: vec![vec![0]],
+        baseline: 0,
+        // The last request is sent after 90 ms.
+        slice_ns: 95_000_000,
+        target_ns: 95_000_000,
+        ready_ns: 50_000_000,
+        are_warm: true,
+        cpu: None,
+        groups: Vec::new(),
+    };
+    let mut client = Client::new(&clock, &cancel, &[answering("hello")], asked);
+    let outcomes = measure(&mut client, &block, &[]).unwrap();
+    let measured = outcomes[0].as_ref().unwrap();
+    assert_eq!(measured.typical_ns.len(), 1);
+    assert_eq!(measured.course.typical_ns.len(), 10);
+}
+
+#[test]
 fn long_slice_has_a_course_in_the_order_of_sending() {
     let answer = |from_ns: u64| crate::service::client::Answer {
         from_ns,
