@@ -6,6 +6,8 @@ mod reach;
 pub(super) mod server;
 mod starts;
 
+use tare_model::Status;
+
 use self::baselines::{Seen, seen};
 pub(crate) use self::reach::hint_kept;
 use super::question::Subject;
@@ -26,6 +28,8 @@ use crate::why::pace::Pace;
 use crate::why::{Ask, First, Trouble, conclude};
 use crate::workload::user_command::REQUEST;
 
+/// A search that proved nothing begins anew where this part of the time is left.
+const SECOND_PART: u64 = 4;
 /// So much standard input goes to a command with every run, bytes.
 const INPUT_BYTES: usize = 1 << 20;
 
@@ -383,6 +387,7 @@ pub(crate) fn hunt(
         .filter_map(|cell| cell.ratio);
     let is_plain = ratios.any(|it| it.low >= PLAIN_FROM || it.high <= 1.0 / PLAIN_FROM);
     let mut hunt = Hunt::new(asks, (ask, first), &measured.data, trials, is_plain);
+    let mut is_second = false;
     loop {
         let pace = Pace::of(&measured.data, &ask.driver, first);
         let n_arms = measured.data.head.arms.len();
@@ -393,7 +398,14 @@ pub(crate) fn hunt(
         };
         let left_ns = runner.left_ns(ask).saturating_sub(kept_ns);
         let Some(next) = hunt.next(ask, first, pace, n_arms, left_ns) else {
-            return Ok(measured);
+            if is_second || is_found(&measured) || left_ns < ask.budget_ns / SECOND_PART {
+                return Ok(measured);
+            }
+            // A part that seemed to matter was refuted in blocks of its own; what is known of each part is kept.
+            output::tell("nothing was proved: the differences are searched once more");
+            is_second = true;
+            hunt = Hunt::new(asks, (ask, first), &measured.data, Vec::new(), is_plain);
+            continue;
         };
         output::tell(&next.describe());
         measured = runner.more(&next.study, measured);
@@ -402,6 +414,12 @@ pub(crate) fn hunt(
         }
         hunt.learn(&next, &measured.data, ask);
     }
+}
+
+/// Whether a cause is proved, or likely by elimination.
+fn is_found(measured: &Measured) -> bool {
+    let mut findings = measured.dossier.findings.iter();
+    findings.any(|it| matches!(it.status, Status::Confirmed | Status::Likely))
 }
 
 /// Applies what was found as its user would, and measures once more whether the cost is gone.
