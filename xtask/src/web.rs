@@ -56,6 +56,8 @@ impl Drop for Servers {
     fn drop(&mut self) {
         let _ = self.host.kill();
         let _ = self.host.wait();
+        // It was killed, and has left this.
+        let _ = fs::remove_file("/tmp/tare-web-18480");
         for name in &self.containers {
             let _ = program("docker", &["rm", "--force", name]).output();
         }

@@ -60,7 +60,7 @@ fn exchanged(
 
 /// The dossier of a question about a container of the image.
 fn asked(product: &Product, bench: &Bench, flags: &[&str], command: &[&str]) -> Value {
-    let ask = ["why", "--json", "-", "--budget", "120s", "--"];
+    let ask = ["why", "--json", "-", "--budget", "100s", "--"];
     let line = [&["docker", "run", "--rm"], flags, &[&bench.image]].concat();
     let arguments = [&ask[..], &line, command].concat();
     product.run(arguments).expect(0).json()
