@@ -107,28 +107,23 @@ fn input(own: &mut Own) -> Result<Option<String>, Failed> {
         // It may be the caller's, as in a loop that reads lines.
         return Ok(None);
     }
-    let (bytes, is_short) = match stdin::read()? {
+    let text = match stdin::read()? {
         Input::None | Input::Silent => return Ok(None),
-        Input::Bytes(bytes) => {
-            let is_short = bytes.len() <= INPUT_BYTES;
-            (bytes, is_short)
-        }
-        Input::TooMuch => (Vec::new(), false),
+        Input::Bytes(bytes) if bytes.len() <= INPUT_BYTES => String::from_utf8(bytes).ok(),
+        Input::Bytes(_) | Input::TooMuch => None,
     };
-    match String::from_utf8(bytes) {
-        Ok(text) if is_short => {
-            let note = format!("standard input: {} bytes, given to every run", text.len());
-            own.notes.push(note);
-            Ok(Some(text))
-        }
-        _ => Err(Failed::new(
+    let Some(text) = text else {
+        return Err(Failed::new(
             Exit::Usage,
             format!("standard input of a container's command is text of up to {INPUT_BYTES} bytes"),
         )
         .hint(
             "mount a file with it, and let the command read that: `… sh -c 'COMMAND </data/FILE'`",
-        )),
-    }
+        ));
+    };
+    let note = format!("standard input: {} bytes, given to every run", text.len());
+    own.notes.push(note);
+    Ok(Some(text))
 }
 
 /// The engine that has a container of this name, where none was named: the first of the usual ones.

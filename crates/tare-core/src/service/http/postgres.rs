@@ -22,10 +22,10 @@ const AUTHENTICATION: u8 = b'R';
 const ERROR_RESPONSE: u8 = b'E';
 const DATA_ROW: u8 = b'D';
 const READY_FOR_QUERY: u8 = b'Z';
+/// Those, and the others of a query, of a session, and of a server's notices.
+const KNOWN: &[u8] = b"REDZTCInASKN";
 /// So much is kept of a message that says whether a session may begin, or what is wrong; bytes.
 const KEPT_BYTES: usize = 4 << 10;
-/// Of a query, of a session, and of a server's notices.
-const OTHERS: &[u8] = b"TCInASKN";
 
 fn message(content: &[&[u8]]) -> Vec<u8> {
     let length = 4 + content.iter().map(|part| part.len()).sum::<usize>();
@@ -78,10 +78,8 @@ impl AnswerReader {
         else {
             return Ok(used);
         };
-        let is_known = [AUTHENTICATION, ERROR_RESPONSE, DATA_ROW, READY_FOR_QUERY].contains(&kind)
-            || OTHERS.contains(&kind);
         let left = u32::from_be_bytes(length).checked_sub(4);
-        let Some(left) = left.filter(|_| is_known) else {
+        let Some(left) = left.filter(|_| KNOWN.contains(&kind)) else {
             return Err(not_postgres(&[&self.pending, &bytes[used..]].concat()));
         };
         self.pending.clear();

@@ -34,13 +34,13 @@ impl DockerEnvironment {
             return Ok(());
         };
         let why = api.explain("create the container", CONTROL_LIMIT, &error);
-        let told = self.refine(api, why);
+        let why = self.refine(api, why);
         if is_conflict(&error) || is_forbidden(&error) {
-            // The name is somebody else's, and so is what bears it; or nothing was made.
-            return Err(told);
+            // Another container has the name, and is not ours to remove; or nothing was made.
+            return Err(why);
         }
         // An engine that answers late may have made it all the same.
-        Err(and_cleanup(told, belongings.discard(cx, api)))
+        Err(and_cleanup(why, belongings.discard(cx, api)))
     }
 
     /// Starts what was created.
