@@ -87,6 +87,9 @@ pub const AS_TYPED: &str = "a plain run of it";
 /// How a line begins that says what protects the user and stays on both sides.
 pub const NOT_REMOVED: &str = "not removed: ";
 
+/// How a line begins that says what the numbers do not have in them.
+pub const NOT_MEASURED: &str = "not measured: ";
+
 /// How a line begins that says what is mounted on both sides.
 pub const ALIKE: &str = "mounted on both sides alike, and no difference: ";
 

@@ -7,12 +7,15 @@
 //! each other, so nothing is refuted by them.
 //! What it cannot see: how much slower than the end of a run anything is; the first look saw that once.
 
+use tare_model::whole_part;
+
 use super::observed::PLAIN_TIMES;
 use super::pace::Pace;
-use super::{Ask, First};
+use super::{Ask, First, own};
 use crate::workload::user_command;
 
-/// The part of the time that six whole blocks of the two sides may take before runs are ended.
+/// The part of the time that six whole blocks of the two sides may take before runs are ended, where what else is to be
+/// tried is not known.
 const WHOLE_SHARE: f64 = 0.4;
 /// A run is ended after at least so many times as long as it takes on the other side, and after so much of the time.
 const LEAST_TIMES: u64 = 3;
@@ -22,12 +25,15 @@ const LEAST_PART: u64 = 60;
 pub fn decided(ask: &Ask, first: &First, left_ns: u64) -> Option<u64> {
     let pace = Pace::of_one(first);
     let is_plain = first.env.wall_ns / PLAIN_TIMES > first.host.wall_ns;
-    let whole_ns = pace.least_ns() as f64;
+    let whole_ns = match &ask.own {
+        Some(asks) => own::whole_ns(asks, pace),
+        None => whole_part(pace.least_ns() as f64 / WHOLE_SHARE),
+    };
     if ask.metric != user_command::WALL
         || ask.call.client.is_some()
         || first.in_slices.is_ok()
         || !is_plain
-        || whole_ns <= left_ns as f64 * WHOLE_SHARE
+        || whole_ns <= left_ns
     {
         return None;
     }
@@ -87,6 +93,20 @@ mod tests {
             decided(&other, &first_of(1, 70 * SECOND), 100 * SECOND),
             None
         );
+    }
+
+    #[test]
+    fn runs_are_ended_where_the_search_through_whole_ones_does_not_fit() {
+        let of = |n_differences: usize| {
+            let mut ask = ask("docker", Params::new());
+            ask.own = Some(own::Asks {
+                differences: vec![crate::driver::own::Difference::default(); n_differences],
+                ..own::Asks::default()
+            });
+            decided(&ask, &first_of(SECOND / 2, 7 * SECOND / 2), 85 * SECOND)
+        };
+        assert_eq!(of(7), Some(3 * SECOND / 2 + 3 * 25_000_000));
+        assert_eq!(of(1), None, "six blocks, one part and its proof fit");
     }
 
     #[test]

@@ -25,12 +25,14 @@ mod costs;
 mod eliminated;
 mod hunt;
 mod members;
+mod shares;
 pub mod sides;
 mod sifting;
 mod trace;
 
 pub(super) use eliminated::{FAILS, TriedWithout, noted, settle};
-pub use hunt::{Hunt, Next, one_more_ns, search_ns};
+pub use hunt::{Hunt, Next, one_more_ns, search_ns, whole_ns};
+pub use shares::is_plain;
 pub(super) use sifting::sifted;
 
 /// The baseline's name where that is the image in a plain container, which is a step elsewhere.

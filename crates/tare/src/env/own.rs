@@ -15,8 +15,8 @@ use tare_model::Params;
 
 use self::fields::{Whose, whose};
 pub use tare_core::driver::own::{
-    ALIKE, AS_TYPED, Bare, Difference, INSIDE, LIKE, NOT_REMOVED, OWN, Own, STARTING, WITHOUT,
-    is_inside, is_of_starts, is_own, leave_out, protection, without,
+    ALIKE, AS_TYPED, Bare, Difference, INSIDE, LIKE, NOT_MEASURED, NOT_REMOVED, OWN, Own, STARTING,
+    WITHOUT, is_inside, is_of_starts, is_own, leave_out, protection, without,
 };
 
 use super::EnvError;
@@ -186,14 +186,19 @@ pub(super) fn in_memory(target: &str, client: &str) -> Difference {
     }
 }
 
+/// A usual search path has no more folders.
+const USUAL_FOLDERS: usize = 16;
+
 /// A variable that a line gives, or that its image brings: then `unset` says how a container goes without it. `None`
-/// where it is nobody's, or a part of the command because the command's own text names it.
+/// where it is nobody's, or a part of the command because the command's own text names it. `text` is the name, or the
+/// name with its value.
 pub(super) fn variable(
-    name: &str,
+    text: &str,
     unset: Option<String>,
     client: &str,
     command: &[String],
 ) -> Option<Difference> {
+    let (name, value) = text.split_once('=').unwrap_or((text, ""));
     let whose = whose(name);
     let uses = [format!("${name}"), format!("${{{name}")];
     let mut texts = command.iter();
@@ -202,6 +207,10 @@ pub(super) fn variable(
     if whose == Whose::Nobodys || is_images_place || is_in_command || name.is_empty() {
         return None;
     }
+    // Each is searched for whatever is looked up.
+    let has_many_folders =
+        value.split(':').filter(|it| it.starts_with('/')).count() > USUAL_FOLDERS;
+    let is_likely = whose == Whose::Runtimes || has_many_folders;
     let name = printable(name);
     let brings = if unset.is_some() { "image's " } else { "" };
     Some(Difference {
@@ -211,7 +220,7 @@ pub(super) fn variable(
             format!("leave `-e {name}=…` out of the `{client} run` line (in a compose file: below `environment:`)")
         }),
         price: "whatever it was set for".to_owned(),
-        likelihood: if whose == Whose::Runtimes { 0.6 } else { 0.25 },
+        likelihood: if is_likely { 0.6 } else { 0.25 },
         may_be_needed: matches!(whose, Whose::Programs | Whose::Places),
         every_ns: None,
     })
@@ -258,5 +267,15 @@ mod tests {
         assert!(!is_line_for("docker", &words("podman run x")));
         assert!(!is_line_for("docker", &words("docker ps")));
         assert!(!is_line_for("docker", &words("docker")));
+    }
+
+    #[test]
+    fn a_long_list_of_folders_is_likelier_than_a_short_one() {
+        let likelihood = |value: &str| {
+            let text = format!("PATH={value}");
+            variable(&text, None, "docker", &[]).unwrap().likelihood
+        };
+        let long: Vec<String> = (0..40).map(|number| format!("/opt/{number}/bin")).collect();
+        assert!(likelihood(&long.join(":")) > likelihood("/usr/local/bin:/usr/bin:/bin"));
     }
 }

@@ -21,7 +21,7 @@ use super::observed::{First, Inside, Observed, common};
 use super::served::AtServer;
 use super::studies::CHATTY_BYTES;
 use super::trouble::{absent, failed, how, meaning, said};
-use super::{Ask, HOST, Trouble, carry, from_outside, pace, served};
+use super::{Ask, HOST, Trouble, carry, from_outside, pace, served, trouble};
 use crate::cause::switch::target;
 use crate::cx::{CONTROL_LIMIT, Context, Event};
 use crate::env::question::{self, NoAnswer};
@@ -101,6 +101,9 @@ pub fn look(
             "what it prints on the host and inside is not the same; if it should be, look at that first"
                 .to_owned(),
         );
+    }
+    if !is_server {
+        remarks.extend(trouble::complaint(&host.report, &env.report));
     }
     let in_slices = in_slices.and_then(|on_host| {
         let inside = inside_slices(ask, &env)?;

@@ -12,6 +12,7 @@ use tare_model::{CommandReport, Failure, Reason};
 use super::Ask;
 use super::observed::Inside;
 use crate::env::EnvError;
+use crate::output;
 
 /// How much of what a program said is repeated, bytes.
 const SAID_LIMIT: usize = 600;
@@ -296,6 +297,30 @@ pub fn said(report: &CommandReport) -> String {
     }
 }
 
+/// What a command that succeeds writes to standard error, where that may mean that its work was not done: in one line.
+/// It is said where only one side does it, or where both name something that is missing.
+pub fn complaint(host: &CommandReport, env: &CommandReport) -> Option<String> {
+    let last = |report: &CommandReport| {
+        let text = String::from_utf8_lossy(&report.stderr.0);
+        let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
+        let line: String = line.chars().take(COMPLAINT_CHARS).collect();
+        Some(output::printable(&line))
+    };
+    let doubt = "if its work is not done there, the two sides are not comparable";
+    match (last(host), last(env)) {
+        (None, Some(line)) => Some(format!(
+            "inside only, it writes to standard error: `{line}`; {doubt}"
+        )),
+        (Some(line), None) => Some(format!(
+            "on the host only, it writes to standard error: `{line}`; {doubt}"
+        )),
+        (Some(_), Some(line)) if MISSING.iter().any(|words| line.contains(words)) => Some(format!(
+            "on both sides it exits with status 0 and writes to standard error: `{line}`; look whether it does its work"
+        )),
+        _ => None,
+    }
+}
+
 /// What a failure usually means; `inside` where it works on the host.
 pub fn meaning(report: &CommandReport, inside: bool) -> Option<String> {
     let text = String::from_utf8_lossy(&report.stderr.0).to_lowercase();
@@ -370,6 +395,17 @@ pub fn failed(failure: &Failure) -> String {
     failure.to_string().escape_debug().to_string()
 }
 
+/// Characters of a line of standard error that are shown.
+const COMPLAINT_CHARS: usize = 120;
+/// What shells, interpreters and the C library say of something that is not there.
+const MISSING: [&str; 5] = [
+    "not found",
+    "No such file",
+    "Can't locate",
+    "cannot open",
+    "Permission denied",
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -383,6 +419,22 @@ mod tests {
             stderr: Bytes(stderr.as_bytes().to_vec()),
             ..report
         }
+    }
+
+    #[test]
+    fn a_command_that_may_have_failed_in_a_pipe_is_pointed_out() {
+        let said = |host: &str, env: &str| {
+            let [host, env] = [host, env].map(|text| report(Exit::Code(0), text));
+            complaint(&host, &env)
+        };
+        let missing = "sh: 1: head: not found\n";
+        assert!(said("", missing).unwrap().starts_with("inside only"));
+        assert!(said(missing, "").unwrap().starts_with("on the host only"));
+        assert!(said(missing, missing).unwrap().starts_with("on both sides"));
+        assert_eq!(said("3 records\n", "4 records\n"), None);
+        assert_eq!(said("", ""), None);
+        let hostile = said("", "\u{1b}[2J").unwrap();
+        assert!(!hostile.contains('\u{1b}'), "{hostile}");
     }
 
     #[test]

@@ -6,7 +6,9 @@ use tare_model::{AnswerLabel, ArmSpec, Status, WhyOutcome, WhyReason};
 
 use super::{Spent, Terms, plural, size};
 use crate::cause;
-use crate::driver::own::{self as own_env, ALIKE, AS_TYPED, NOT_REMOVED, OWN, STARTING};
+use crate::driver::own::{
+    self as own_env, ALIKE, AS_TYPED, NOT_MEASURED, NOT_REMOVED, OWN, STARTING,
+};
 use crate::why::again::is_most;
 use crate::why::own;
 
@@ -189,7 +191,7 @@ impl<'a> Below<'a> {
         })
     }
 
-    /// What both sides have, and could be slow on both.
+    /// What both sides have, and could be slow on both, and what neither has.
     fn alike(&self) -> Vec<String> {
         let asked = self.env.role.asked.iter();
         let carried = asked.flat_map(|asked| &asked.carried);
@@ -199,7 +201,8 @@ impl<'a> Below<'a> {
             });
             let kept = text.strip_prefix(NOT_REMOVED);
             let kept = kept.map(|kept| format!("what both sides have, and what it costs is in no difference: {kept}"));
-            mounted.or(kept)
+            let is_missing = text.starts_with(NOT_MEASURED);
+            mounted.or(kept).or_else(|| is_missing.then(|| text.clone()))
         });
         said.collect()
     }

@@ -406,6 +406,13 @@ fn start_of_the_container_is_a_line() {
         lines.len() == 3 && last.ends_with("`--user 1000`: it protects you"),
         "{last}"
     );
+    let missing = format!(
+        "{}`/nas` lies on a file system `nfs4`",
+        own_env::NOT_MEASURED
+    );
+    let asked = env.role.asked.as_mut().unwrap();
+    asked.carried.push(missing.clone());
+    assert_eq!(below_env(&env).last().unwrap().text, missing);
     // Where it was looked for what carries it.
     let known = format!("{}4.1 s and 4 s; without `-p` 0.4 s", own_env::STARTING);
     let asked = env.role.asked.as_mut().unwrap();

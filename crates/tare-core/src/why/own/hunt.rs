@@ -10,17 +10,17 @@ use std::collections::BTreeMap;
 
 use tare_model::arm::Rung;
 use tare_model::{Study, Value, whole_part};
-use tare_stats::median;
 
 use super::super::counterfactual::{Trial, Tried};
 use super::super::pace::Pace;
-use super::super::readings::{Readings, joint, plain};
+use super::super::readings::Readings;
 use super::super::search::{Item, LEAST_SHARE, Probe, Search, Shown};
 use super::super::studies::{Arms, base_arms};
 use super::super::total::Total;
 use super::super::{Ask, FEWEST, First};
 use super::costs::{Costs, fitting};
 use super::members::{is_open, reduced, sorted, tries, without_one};
+use super::shares::{PLAIN_BLOCKS, floor, part, shown, whole};
 use super::sifting::{narrowest, suspect_of};
 use super::trace::Trace;
 use super::{Asks, COPY, PLAIN, PROOF, TRY, sides, steps};
@@ -37,9 +37,6 @@ const NEXT_ARMS: usize = 3;
 const LIKELY: f64 = 0.5;
 /// From this share on nothing else is looked for.
 const LARGE: f64 = 0.8;
-/// Blocks of a round where the cost is plain to see, and the fewest of them that say something.
-const PLAIN_BLOCKS: u32 = 4;
-const PLAIN_LEAST: usize = 3;
 /// Blocks of a round at most, and of a proof.
 const ROUND_BLOCKS: u32 = 16;
 const PROOF_BLOCKS: u32 = 24;
@@ -158,6 +155,20 @@ pub fn one_more_ns(asks: &Asks, pace: Pace) -> u64 {
 pub fn search_ns(asks: &Asks, pace: Pace) -> u64 {
     let singles = asks.differences.len().clamp(1, NEXT_ARMS);
     whole_part(Costs::of(asks, pace).proof_ns(singles) as f64 / SAFE)
+}
+
+/// What a whole search takes, nanoseconds: both sides, a round of as many parts as there may be, a smaller one where
+/// that leaves groups, and a proof.
+pub fn whole_ns(asks: &Asks, pace: Pace) -> u64 {
+    let costs = Costs::of(asks, pace);
+    let round_ns = |n_parts| costs.round_ns(n_parts, PLAIN_BLOCKS);
+    let rounds_ns = match asks.differences.len() {
+        0 | 1 => 0,
+        few if few <= ARMS_MOST => round_ns(few),
+        _ => round_ns(ARMS_MOST) + round_ns(NEXT_ARMS),
+    };
+    let both_ns = u64::from(FEWEST) * costs.base_ns();
+    whole_part((both_ns + rounds_ns + costs.proof_ns(1)) as f64 / SAFE)
 }
 
 impl Hunt {
@@ -409,50 +420,6 @@ impl Hunt {
         left.dedup();
         left
     }
-}
-
-/// The arm that has every difference and can do without some: the environment, or a copy of it.
-fn whole(ask: &Ask) -> &str {
-    let has_copy = ask.own.as_ref().is_some_and(|asks| asks.copy.is_some());
-    if has_copy { COPY } else { &ask.driver }
-}
-
-/// What one arm costs more than another, as a share of the whole.
-fn part(readings: &Readings, ask: &Ask, (below, above): (&str, &str)) -> Option<Shown> {
-    let total = Total::of(readings, ask.base().id, &ask.driver, &ask.metric);
-    total.came_back(&readings.differences(below, above, &ask.metric))
-}
-
-/// What the search takes for no cost.
-fn floor(readings: &Readings, ask: &Ask, asks: &Asks) -> &'static str {
-    let of_plain = asks
-        .plain
-        .as_ref()
-        .and_then(|_| part(readings, ask, (asks.base.id, PLAIN)));
-    // Surely more, and not only next to nothing of the whole.
-    match of_plain {
-        Some(it) if it.low > 0.0 && it.share >= LEAST_SHARE => PLAIN,
-        _ => asks.base.id,
-    }
-}
-
-/// What of the cost went in an arm.
-fn shown(readings: &Readings, ask: &Ask, (floor, arm): (&str, &str)) -> Option<Shown> {
-    let whole_cost = Total::of(readings, floor, whole(ask), &ask.metric);
-    let raw = readings.differences(arm, whole(ask), &ask.metric);
-    let gone = whole_cost.oriented(&raw);
-    let removed = plain(&joint(&gone, whole_cost.differences(), |gone, _| gone));
-    let total = plain(&joint(whole_cost.differences(), &gone, |total, _| total));
-    if removed.len() < FEWEST as usize && removed.len() >= PLAIN_LEAST {
-        // Too few for an interval: what went in every one of them.
-        let total = median(&total).filter(|total| *total > 0.0)?;
-        return Some(Shown {
-            low: removed.iter().copied().fold(f64::INFINITY, f64::min),
-            share: median(&removed)? / total,
-            high: removed.iter().copied().fold(f64::NEG_INFINITY, f64::max) / total,
-        });
-    }
-    whole_cost.came_back(&raw)
 }
 
 fn tried(ask: &Ask, asks: &Asks, without: &[String]) -> Tried {

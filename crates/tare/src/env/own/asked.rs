@@ -80,8 +80,7 @@ impl Asked {
     ) -> Option<Vec<String>> {
         let image = settings.text("image")?.to_owned();
         let matters = |text: &String| {
-            let name = text.split('=').next().unwrap_or_default();
-            super::variable(name, Some(String::new()), client, &self.argv).is_some()
+            super::variable(text, Some(String::new()), client, &self.argv).is_some()
         };
         if self.is_on_host && !image_env.iter().any(matters) {
             return None;

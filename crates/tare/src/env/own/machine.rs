@@ -6,6 +6,8 @@
 
 use crate::env::prelude::*;
 
+use tare_model::mountinfo::Mount;
+
 use super::share::{Share, shares};
 use super::sockets::{places, sockets_below};
 use crate::cx::files::{self, Talking};
@@ -71,10 +73,37 @@ pub(crate) trait Machine {
         Some(free.max(at_least >> MIB))
     }
 
+    /// On what a share lies, in words, where that may take longer than a usual disk; `None` also where that is not known.
+    fn slow_file_system(&self, share: &Share) -> Option<String> {
+        let place = self.place(share).filter(|_| self.is_here())?;
+        let place = files::canonical(Path::new(&place)).ok()?;
+        let table = files::read_text(Path::new("/proc/self/mountinfo")).ok()?;
+        not_usual(&Mount::under(&place, &table)?)
+    }
+
     /// Whether a device of this machine is a disk, or a folder with one in it.
     fn is_disk(&self, device: &str) -> bool {
         files::is_disk(Path::new(device))
     }
+}
+
+/// Kinds of file systems of this machine's own disks and memory.
+const USUAL: [&str; 11] = [
+    "bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "ramfs", "tmpfs", "xfs", "zfs",
+];
+
+/// A file system in words that is none of these, or that waits for the disk at every write.
+fn not_usual(mount: &Mount<'_>) -> Option<String> {
+    let mut options = mount
+        .options
+        .split(',')
+        .chain(mount.super_options.split(','));
+    let kind = printable(mount.fstype);
+    if !USUAL.contains(&mount.fstype) {
+        return Some(format!("a file system `{kind}`"));
+    }
+    let is_synchronous = options.any(|option| option == "sync");
+    is_synchronous.then(|| format!("a file system `{kind}` that is mounted with `sync`"))
 }
 
 /// Bytes to MiB, as a shift.
@@ -157,5 +186,15 @@ mod tests {
             ]
         );
         assert_eq!(mounts_of(&Value::Null), None);
+    }
+
+    #[test]
+    fn a_file_system_of_another_kind_or_a_synchronous_one_is_named() {
+        let on = |line: &str| not_usual(&Mount::parse(line).unwrap());
+        assert_eq!(on("1 2 8:1 / / rw,noatime - ext4 /dev/a rw"), None);
+        let fuse = on("1 2 0:9 / /m rw - fuse.sshfs host:/ rw").unwrap();
+        assert!(fuse.contains("`fuse.sshfs`"), "{fuse}");
+        let disk = on("1 2 8:1 / /m rw,sync - ext4 /dev/a rw").unwrap();
+        assert!(disk.contains("`sync`"), "{disk}");
     }
 }

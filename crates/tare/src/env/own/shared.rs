@@ -11,7 +11,7 @@ use super::machine::Machine;
 use super::protect::OUR_PROCESSES;
 use super::share::{Share, shares};
 use super::sockets::may_hold_sockets;
-use super::{Retold, Shares, reach};
+use super::{NOT_MEASURED, Retold, Shares, reach};
 
 mod kept;
 
@@ -250,7 +250,7 @@ fn fate_of(share: &Share, policy: Policy<'_>, notes: &mut Vec<String>) -> Fate {
     if share.may_write {
         let copy = (policy.copy)(share).filter(|_| policy.shares == Shares::Copied);
         if let Some(copy) = copy {
-            notes.push(copy_note(share));
+            notes.extend(copy_notes(share, policy.machine));
             return match copy {
                 Copy::Volume => Fate::New,
                 Copy::Layer => Fate::Gone,
@@ -285,20 +285,27 @@ fn read_only_note(share: &Share) -> String {
 }
 
 /// What is told of a share of which every arm has a copy now, in place of what was told of it.
-pub(crate) fn retold(share: &Share) -> Retold {
-    Retold {
-        before: Some(read_only_note(share)),
-        now: copy_note(share),
-    }
+pub(crate) fn retold(share: &Share, machine: &dyn Machine) -> Vec<Retold> {
+    let before = read_only_note(share);
+    let notes = copy_notes(share, machine).into_iter();
+    let one = |now| Retold {
+        before: Some(before.clone()),
+        now,
+    };
+    notes.map(one).collect()
 }
 
-/// What is told of a share of which every arm has a copy.
-fn copy_note(share: &Share) -> String {
-    format!(
-        "`{}` is a COPY of `{}` of each arm's own, so that nothing of yours is written to; `--share-writable` lets the command write there",
-        printable(&share.target),
-        printable(&share.source)
-    )
+/// What is told of a share of which every arm has a copy, a line each.
+fn copy_notes(share: &Share, machine: &dyn Machine) -> Vec<String> {
+    let [target, source] = [&share.target, &share.source].map(|path| printable(path));
+    let mut notes = vec![format!(
+        "`{target}` is a COPY of `{source}` of each arm's own, so that nothing of yours is written to; `--share-writable` lets the command write there",
+    )];
+    let slow = machine.slow_file_system(share);
+    notes.extend(slow.map(|kind| {
+        format!("{NOT_MEASURED}`{source}` lies on {kind}, and what is written to its copy does not go there; `--share-writable` measures it")
+    }));
+    notes
 }
 
 fn names_and_labels(body: &mut Value, notes: &mut Vec<String>) {

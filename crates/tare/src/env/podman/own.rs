@@ -416,7 +416,8 @@ impl Podman {
         }
         template.shares = Shares::Copied;
         template.keep(wish.folder)?;
-        Ok(Some(copied.iter().map(retold).collect()))
+        let lines = copied.iter().flat_map(|share| retold(share, &machine));
+        Ok(Some(lines.collect()))
     }
 
     /// Takes it once more without these differences: [`crate::env::Driver::take_changed`]. The flags go out of the

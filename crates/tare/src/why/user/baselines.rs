@@ -63,7 +63,7 @@ struct Baselines<'a> {
     inside: &'a Inside,
     /// Why each run needs a new container, if it does.
     fresh: Option<String>,
-    /// The first in which it only prints something else.
+    /// The first in which it only prints something else, to standard error rather than to standard output.
     fallback: Option<(Asks, First)>,
     trouble: Option<Trouble>,
 }
@@ -250,17 +250,22 @@ impl Baselines<'_> {
                 Err(alone(Trouble::too_long(ask, inside), self.own))
             }
             // What a client prints are its measurements.
-            Ok(first)
-                if ask.call.client.is_some()
-                    || first.host.report.stdout == first.env.report.stdout =>
-            {
-                Ok(Ok(first))
-            }
+            Ok(first) if ask.call.client.is_some() => Ok(Ok(first)),
+            Ok(first) if prints_the_same(&first) && complains_alike(&first) => Ok(Ok(first)),
             Ok(first) => {
-                if may_fall_back {
-                    self.fallback.get_or_insert((asks.clone(), first));
+                let words = if prints_the_same(&first) {
+                    "it writes to standard error on one side only"
+                } else {
+                    "it prints something else"
+                };
+                let is_nearer = self
+                    .fallback
+                    .as_ref()
+                    .is_none_or(|(_, before)| prints_the_same(&first) && !prints_the_same(before));
+                if may_fall_back && is_nearer {
+                    self.fallback = Some((asks.clone(), first));
                 }
-                Ok(Err("it prints something else".to_owned()))
+                Ok(Err(words.to_owned()))
             }
             // It ends nowhere.
             Err(Trouble::TooLong { .. }) if matches!(inside, Inside::CutOff(_)) => {
@@ -280,6 +285,17 @@ impl Baselines<'_> {
             }
         }
     }
+}
+
+/// Whether both sides print the same.
+fn prints_the_same(first: &First) -> bool {
+    first.host.report.stdout == first.env.report.stdout
+}
+
+/// Whether both sides write to standard error, or neither: a command in a pipe may fail on one of them, and the shell
+/// exits with status 0. What they write may name a process or a time.
+fn complains_alike(first: &First) -> bool {
+    first.host.report.stderr.0.is_empty() == first.env.report.stderr.0.is_empty()
 }
 
 /// What is said of a bare process with the network of a container.

@@ -88,7 +88,8 @@ impl Copies<'_> {
             before: None,
             now: format!("read-only still: {notes}"),
         });
-        let lines = wanted.iter().map(retold).chain(others);
+        let lines = wanted.iter().flat_map(|share| retold(share, self.machine));
+        let lines = lines.chain(others);
         Ok(Some(lines.collect()))
     }
 

@@ -330,9 +330,9 @@ fn of_variables(pair: Pair<'_>) -> Vec<Part> {
     all.extend(given.clone());
     let command = [command_text(pair.body)];
     let mut parts = Vec::new();
-    for name in all
+    for (name, value) in all
         .into_iter()
-        .filter_map(|(name, value)| value.and(Some(name)))
+        .filter_map(|(name, value)| Some((name, value?)))
     {
         let shown = printable(&name);
         let is_other = given.contains_key(&name) && given.get(&name) != images.get(&name);
@@ -342,7 +342,8 @@ fn of_variables(pair: Pair<'_>) -> Vec<Part> {
                 "take `ENV {shown}` out of the image, or unset `{shown}` before the program starts"
             )
         });
-        let mut difference = own::variable(&name, unset, "docker", &command);
+        let text = format!("{name}={value}");
+        let mut difference = own::variable(&text, unset, "docker", &command);
         if let Some(difference) = &mut difference
             && of_client.get(&name) == given.get(&name)
             && given.contains_key(&name)

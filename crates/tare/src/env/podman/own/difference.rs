@@ -170,7 +170,7 @@ pub(super) fn differences(
         let name = text.split('=').next().unwrap_or_default();
         let shown = printable(name);
         let unset = format!("`--unsetenv {shown}`, or take `ENV {shown}` out of the image");
-        all.extend(own::variable(name, Some(unset), "podman", command));
+        all.extend(own::variable(text, Some(unset), "podman", command));
     }
     let has = |flag: &str, begin: &str| {
         let mut units = units.iter();
@@ -205,8 +205,7 @@ pub(super) fn differences(
 
 fn of_flag(unit: &Unit, id: String, words: &str, command: &[String]) -> Option<Difference> {
     if unit.flag == "env" {
-        let name = unit.text().split('=').next().unwrap_or_default();
-        return own::variable(name, None, "podman", command);
+        return own::variable(unit.text(), None, "podman", command);
     }
     if let Some(target) = memory_mount(unit) {
         return Some(own::in_memory(&target, "podman"));
