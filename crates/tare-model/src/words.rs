@@ -203,6 +203,8 @@ words! {
 words! {
     /// What a line below the headline of an answer is about.
     pub enum AnswerLabel {
+        /// Whether both sides do the same work.
+        Work: "work",
         /// The cause, and what was proved of it.
         Cause: "cause",
         /// What to change.

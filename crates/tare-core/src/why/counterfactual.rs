@@ -5,7 +5,7 @@
 //! switched on outside), both paired by block and taken as a part of what the environment cost in it. Then
 //! - *confirmed*: R is surely more than a quarter of C (one-sided at 5 %, by Holm over the suspects tried in this
 //!   answer) and at least half of it by its estimate;
-//! - *supported*: R is above zero, and not surely so much of C that it is its cause;
+//! - *supported*: R and its share of C are above zero, and not surely so much of C that it is its cause;
 //! - *refuted*: the 95 % interval of R's share of C lies below one half, and R may be nothing;
 //! - *undecided*: R may be nothing and may be half of C: what was tried neither supports nor refutes;
 //! - *untested*: nothing was tried, and why.
@@ -285,7 +285,7 @@ pub fn status(removed: Option<&Interval>, share: Option<&Interval>, p: Option<f6
     let is_cause = p.is_some_and(|p| p <= FALSE_CONFIRMATIONS);
     if is_cause && removed.low > 0.0 && share.point >= MOST {
         Status::Confirmed
-    } else if removed.low > 0.0 {
+    } else if removed.low > 0.0 && share.low > 0.0 {
         Status::Supported
     } else if share.high < MOST {
         Status::Refuted
@@ -424,6 +424,13 @@ mod tests {
                 interval_of(0.3, 0.4, 0.6),
                 0.01,
                 Status::Supported,
+            ),
+            // Of a cost that may be next to nothing any share may have gone, none among them.
+            (
+                positive,
+                interval_of(-1.0, 0.9, 1.5),
+                0.06,
+                Status::Undecided,
             ),
             (nothing, interval_of(-0.2, 0.0, 0.2), 0.9, Status::Refuted),
             (nothing, interval_of(-0.4, 0.2, 0.8), 0.5, Status::Undecided),

@@ -11,6 +11,9 @@ use tare_model::{CommandReport, Facts};
 /// From so many times as much on a cost is plain to see.
 pub const PLAIN_TIMES: u64 = 4;
 
+/// How a line begins that says what a command that succeeds wrote to standard error, where work may not be done.
+pub const COMPLAINT: &str = "written to standard error ";
+
 /// What was seen of the command in one place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observed {

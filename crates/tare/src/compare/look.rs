@@ -12,7 +12,7 @@ use crate::failed::{Exit, Failed};
 use crate::output;
 use crate::report;
 use crate::why::observed::{Observed, SideLook, common as common_of_two};
-use crate::why::{Ask, calibrate};
+use crate::why::{Ask, calibrate, trouble};
 use crate::workload::stoppable;
 
 /// Output from which on it is not kept of every run.
@@ -71,6 +71,9 @@ pub(crate) fn looked(
     let prints_same = looks.iter().all(|look| look.prints_same != Some(false));
     let looks: Vec<Observed> = looks.into_iter().map(|look| look.observed).collect();
     notes.extend(left_running(&sides, &looks));
+    let base = (&sides[0], &looks[0]);
+    let mut others = sides.iter().zip(&looks).skip(1);
+    notes.extend(others.find_map(|other| complaint(base, other)));
     if !prints_same {
         notes.push("what a command prints is another text in each run, so the sides' outputs were not compared".to_owned());
     } else if !is_control_only {
@@ -172,6 +175,13 @@ fn left_running<'a>(sides: &'a [Side], looks: &'a [Observed]) -> impl Iterator<I
             if look.report.left_running == 1 { "" } else { "es" }
         )
     })
+}
+
+/// What one of two sides writes to standard error, or both, where work may not be done.
+fn complaint(base: (&Side, &Observed), other: (&Side, &Observed)) -> Option<String> {
+    let both = [base, other];
+    let places = both.map(|(side, _)| format!("by {}", side.arm));
+    trouble::complaint([&places[0], &places[1]], both.map(|(_, look)| &look.report))
 }
 
 /// A faster wrong answer is no gain.

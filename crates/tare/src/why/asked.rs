@@ -4,6 +4,7 @@ use tare_model::WhyOutcome;
 use tare_model::dossier::{Dossier, Span};
 
 use super::conclude::WORTH_A_SEARCH;
+use super::observed::COMPLAINT;
 use super::question::Question;
 use super::rounds::{Ending, Measured, Runner};
 use super::words::{tell_first, tell_round, too_long, usual};
@@ -70,6 +71,9 @@ impl Question {
                         ask.carried.push(line);
                     }
                 }
+                let doubts = first.remarks.iter();
+                let doubts = doubts.filter(|line| line.starts_with(COMPLAINT));
+                ask.carried.extend(doubts.cloned());
                 let mut runner = Runner::new(place, &mut session, &mut store, &progress, begun_ns);
                 runner.tell_early(&ask, &first);
                 let left_ns = runner.left_ns(&ask);

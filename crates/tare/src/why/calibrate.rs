@@ -96,14 +96,8 @@ pub fn look(
     env.facts = facts;
     let is_server = ask.call.client.is_some();
     served::alike(ask, &host.report, &env.report)?;
-    if !is_server && env.report.stdout != host.report.stdout && !host.report.stdout.0.is_empty() {
-        remarks.push(
-            "what it prints on the host and inside is not the same; if it should be, look at that first"
-                .to_owned(),
-        );
-    }
     if !is_server {
-        remarks.extend(trouble::complaint(&host.report, &env.report));
+        remarks.extend(unlike(&host.report, &env.report));
     }
     let in_slices = in_slices.and_then(|on_host| {
         let inside = inside_slices(ask, &env)?;
@@ -130,6 +124,17 @@ pub fn look(
     };
     first.remarks.extend(pace::repeated(&first));
     Ok(first)
+}
+
+/// What tells that both sides may not do the same work.
+fn unlike(host: &CommandReport, env: &CommandReport) -> impl Iterator<Item = String> + use<> {
+    let is_other = env.stdout != host.stdout && !host.stdout.0.is_empty();
+    let prints = is_other.then(|| {
+        "what it prints on the host and inside is not the same; if it should be, look at that first"
+            .to_owned()
+    });
+    let complaint = trouble::complaint(["on the host", "inside"], [host, env]);
+    prints.into_iter().chain(complaint)
 }
 
 /// How it can be cut inside.

@@ -10,7 +10,7 @@ use tare_model::outcome::Exit;
 use tare_model::{CommandReport, Failure, Reason};
 
 use super::Ask;
-use super::observed::Inside;
+use super::observed::{COMPLAINT, Inside};
 use crate::env::EnvError;
 use crate::output;
 
@@ -297,28 +297,27 @@ pub fn said(report: &CommandReport) -> String {
     }
 }
 
-/// What a command that succeeds writes to standard error, where that may mean that its work was not done: in one line.
-/// It is said where only one side does it, or where both name something that is missing.
-pub fn complaint(host: &CommandReport, env: &CommandReport) -> Option<String> {
+/// What commands that succeed write to standard error, where that may mean that work was not done: in one line. It is
+/// said where only one side does it, or where both name something that is missing. `places`: the sides, as in "by it".
+pub fn complaint(places: [&str; 2], reports: [&CommandReport; 2]) -> Option<String> {
     let last = |report: &CommandReport| {
         let text = String::from_utf8_lossy(&report.stderr.0);
         let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
         let line: String = line.chars().take(COMPLAINT_CHARS).collect();
         Some(output::printable(&line))
     };
-    let doubt = "if its work is not done there, the two sides are not comparable";
-    match (last(host), last(env)) {
-        (None, Some(line)) => Some(format!(
-            "inside only, it writes to standard error: `{line}`; {doubt}"
-        )),
-        (Some(line), None) => Some(format!(
-            "on the host only, it writes to standard error: `{line}`; {doubt}"
-        )),
-        (Some(_), Some(line)) if MISSING.iter().any(|words| line.contains(words)) => Some(format!(
-            "on both sides it exits with status 0 and writes to standard error: `{line}`; look whether it does its work"
-        )),
-        _ => None,
-    }
+    let (place, line) = match (places, reports.map(last)) {
+        ([_, place], [None, Some(line)]) | ([place, _], [Some(line), None]) => (place, line),
+        (_, [Some(_), Some(line)]) if MISSING.iter().any(|words| line.contains(words)) => {
+            return Some(format!(
+                "{COMPLAINT}on both sides, with exit status 0: `{line}`; look whether the work is done"
+            ));
+        }
+        _ => return None,
+    };
+    Some(format!(
+        "{COMPLAINT}{place} only: `{line}`; if the work is not done there, the two sides are not comparable"
+    ))
 }
 
 /// What a failure usually means; `inside` where it works on the host.
@@ -425,12 +424,20 @@ mod tests {
     fn a_command_that_may_have_failed_in_a_pipe_is_pointed_out() {
         let said = |host: &str, env: &str| {
             let [host, env] = [host, env].map(|text| report(Exit::Code(0), text));
-            complaint(&host, &env)
+            complaint(["on the host", "inside"], [&host, &env])
         };
         let missing = "sh: 1: head: not found\n";
-        assert!(said("", missing).unwrap().starts_with("inside only"));
-        assert!(said(missing, "").unwrap().starts_with("on the host only"));
-        assert!(said(missing, missing).unwrap().starts_with("on both sides"));
+        for (host, env, place) in [
+            ("", missing, "inside only"),
+            (missing, "", "on the host only"),
+            (missing, missing, "on both sides"),
+        ] {
+            let said = said(host, env).unwrap();
+            assert!(
+                said.contains(place) && said.contains("head: not found"),
+                "{said}"
+            );
+        }
         assert_eq!(said("3 records\n", "4 records\n"), None);
         assert_eq!(said("", ""), None);
         let hostile = said("", "\u{1b}[2J").unwrap();

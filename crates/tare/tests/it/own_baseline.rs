@@ -60,7 +60,16 @@ fn exchanged(
 
 /// The dossier of a question about a container of the image.
 fn asked(product: &Product, bench: &Bench, flags: &[&str], command: &[&str]) -> Value {
-    let ask = ["why", "--json", "-", "--budget", "100s", "--"];
+    asked_for("100s", product, (bench, flags), command)
+}
+
+fn asked_for(
+    budget: &str,
+    product: &Product,
+    (bench, flags): (&Bench, &[&str]),
+    command: &[&str],
+) -> Value {
+    let ask = ["why", "--json", "-", "--budget", budget, "--"];
     let line = [&["docker", "run", "--rm"], flags, &[&bench.image]].concat();
     let arguments = [&ask[..], &line, command].concat();
     product.run(arguments).expect(0).json()
@@ -164,6 +173,29 @@ fn a_program_that_reads_other_files_on_the_host_is_compared_with_the_images_file
     assert_eq!(baseline(&dossier)["id"], "image");
     // The host's program does something else there: it is no step of the way either.
     assert!(!line.contains("`userland`"), "{line}");
+    product.assert_nothing_left();
+}
+
+#[test]
+fn a_program_of_a_pipe_that_only_the_host_has_is_no_cost_and_is_pointed_out() {
+    if !has_engine() || !is_root() {
+        return;
+    }
+    let bench = Bench::with_programs("pipe", "ENV OF_IMAGE=1", &["sh", "cat"]);
+    let product = Product::new();
+    let script = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done; sort /bin/sh | cat >/dev/null";
+    let command = ["sh", "-c", script];
+    let dossier = asked_for("20s", &product, (&bench, &[]), &command);
+    let line = compared(&dossier);
+    let why = "on the host's files it writes to standard error on one side only";
+    assert!(line.contains(why), "{line}");
+    assert_eq!(baseline(&dossier)["id"], "image");
+    let carried = dossier["why"]["carried"].to_string();
+    let said = "written to standard error on both sides, with exit status 0: ";
+    assert!(
+        carried.contains(said) && carried.contains("sort: not found"),
+        "{carried}"
+    );
     product.assert_nothing_left();
 }
 

@@ -145,6 +145,7 @@ fn beginning(label: AnswerLabel) -> &'static str {
         AnswerLabel::Price => "  Price   ",
         AnswerLabel::Unexplained => "  Rest    ",
         AnswerLabel::StartUp => "  Start   ",
+        AnswerLabel::Work => "  Work    ",
         AnswerLabel::Userland => "  Userland: ",
         AnswerLabel::RuledOut => "  Not the cause: ",
         AnswerLabel::Undecided => "  Not decided: ",

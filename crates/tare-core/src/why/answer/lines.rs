@@ -10,6 +10,7 @@ use crate::driver::own::{
     self as own_env, ALIKE, AS_TYPED, NOT_MEASURED, NOT_REMOVED, OWN, STARTING,
 };
 use crate::why::again::is_most;
+use crate::why::observed::COMPLAINT;
 use crate::why::own;
 
 /// So many causes are shown with what to change; the rest is in the breakdown.
@@ -40,6 +41,7 @@ pub(in crate::why) struct Below<'a> {
 
 /// How far the reason is known, and the lines.
 pub(in crate::why) fn below(it: &Below<'_>) -> (Option<WhyReason>, Vec<AnswerLine>) {
+    let work = it.doubts().map(|text| line(AnswerLabel::Work, text));
     let noun = match it.outcome {
         WhyOutcome::Cost => it.terms.loss,
         WhyOutcome::Gain => it.terms.gain,
@@ -49,13 +51,13 @@ pub(in crate::why) fn below(it: &Below<'_>) -> (Option<WhyReason>, Vec<AnswerLin
             let start = it.start_up().map(|text| line(AnswerLabel::StartUp, text));
             let alike = it.alike().into_iter();
             let alike = alike.map(|text| line(AnswerLabel::NotTested, text));
-            return (
-                None,
-                start.into_iter().chain(userland).chain(alike).collect(),
-            );
+            let lines = work.chain(start).chain(userland).chain(alike);
+            return (None, lines.collect());
         }
     };
-    let (reason, mut lines) = it.cause(noun);
+    let mut lines: Vec<AnswerLine> = work.collect();
+    let (reason, about_cause) = it.cause(noun);
+    lines.extend(about_cause);
     let unexplained = it.explained.and_then(|share| unexplained(share, noun));
     let is_found = matches!(reason, WhyReason::Confirmed | WhyReason::Together);
     let is_whole = is_found && unexplained.is_none();
@@ -96,6 +98,13 @@ impl<'a> Below<'a> {
     fn of(&self, status: Status) -> impl Iterator<Item = &'a DossierFinding> {
         let findings = self.findings.iter();
         findings.filter(move |finding| finding.status == status)
+    }
+
+    /// Why one of the sides may not do its work.
+    fn doubts(&self) -> impl Iterator<Item = String> + use<'_> {
+        let asked = self.env.role.asked.iter();
+        let carried = asked.flat_map(|asked| &asked.carried);
+        carried.filter(|text| text.starts_with(COMPLAINT)).cloned()
     }
 
     /// The cause as far as it is proved.

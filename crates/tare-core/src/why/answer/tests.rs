@@ -418,6 +418,15 @@ fn start_of_the_container_is_a_line() {
     let asked = env.role.asked.as_mut().unwrap();
     asked.carried.push(known.clone());
     assert_eq!(below_env(&env)[0].text, known);
+    // Before anything else: whether both do the same.
+    let doubt = format!(
+        "{}inside only: `no such file`",
+        super::super::observed::COMPLAINT
+    );
+    let asked = env.role.asked.as_mut().unwrap();
+    asked.carried.push(doubt.clone());
+    let first = &below_env(&env)[0];
+    assert_eq!((first.label, &first.text), (AnswerLabel::Work, &doubt));
 }
 
 #[test]
