@@ -308,7 +308,7 @@ pub fn complaint(places: [&str; 2], reports: [&CommandReport; 2]) -> Option<Stri
     };
     let (place, line) = match (places, reports.map(last)) {
         ([_, place], [None, Some(line)]) | ([place, _], [Some(line), None]) => (place, line),
-        (_, [Some(_), Some(line)]) if MISSING.iter().any(|words| line.contains(words)) => {
+        (_, [Some(_), Some(line)]) if names_missing(&line) => {
             return Some(format!(
                 "{COMPLAINT}on both sides, with exit status 0: `{line}`; look whether the work is done"
             ));
@@ -318,6 +318,15 @@ pub fn complaint(places: [&str; 2], reports: [&CommandReport; 2]) -> Option<Stri
     Some(format!(
         "{COMPLAINT}{place} only: `{line}`; if the work is not done there, the two sides are not comparable"
     ))
+}
+
+/// Whether a command names something on standard error that is not there.
+pub fn is_something_missing(report: &CommandReport) -> bool {
+    names_missing(&String::from_utf8_lossy(&report.stderr.0))
+}
+
+fn names_missing(text: &str) -> bool {
+    MISSING.iter().any(|words| text.contains(words))
 }
 
 /// What a failure usually means; `inside` where it works on the host.

@@ -16,7 +16,7 @@ use crate::env::{self, Driver};
 use crate::why::observed::Inside;
 use crate::why::own::Asks;
 use crate::why::own::baseline::{self, Here};
-use crate::why::{self, Ask, Base, First, Trouble};
+use crate::why::{self, Ask, Base, First, Trouble, trouble};
 
 /// How the command is inside alone, beside what it is compared with, and on both sides.
 pub(super) type Seen = (Inside, (Asks, First));
@@ -177,9 +177,16 @@ impl Baselines<'_> {
                 Ok(first) => match baseline::other_reads(&first.env, here) {
                     Some(words) => words,
                     None => match baseline::other_bytes(&first.host, &first.env) {
-                        None => return self.same_bytes(ask, (asks, first), less).map(Ok),
+                        None if complains_alike(&first) => {
+                            return self.same_bytes(ask, (asks, first), less).map(Ok);
+                        }
+                        None => format!("on the host's files {ON_ONE_SIDE}"),
                         Some(words) => {
-                            userland = Some(asks.base);
+                            // Another program may warn of other things.
+                            let both = [&first.host.report, &first.env.report];
+                            let does_it = complains_alike(&first)
+                                || !both.into_iter().any(trouble::is_something_missing);
+                            userland = does_it.then_some(asks.base);
                             words
                         }
                     },
@@ -231,14 +238,16 @@ impl Baselines<'_> {
     ) -> Result<(Asks, First), Failed> {
         if let Some(less) = less {
             let asks = baseline::host(self.own, &less);
-            if let Ok(first) = self.tried(ask, &asks, false)? {
-                return Ok((asks, first));
+            match self.tried(ask, &asks, false)? {
+                Ok(first) if complains_alike(&first) => return Ok((asks, first)),
+                _ => {}
             }
         }
         Ok(whole)
     }
 
-    /// How the command does there; with `may_fall_back` it is compared with this if nothing better is found.
+    /// How the command does there; with `may_fall_back` it is compared with this if nothing better is found, and does
+    /// the same only if it also complains alike.
     fn tried(&mut self, ask: &mut Ask, asks: &Asks, may_fall_back: bool) -> Result<Did, Failed> {
         ask.own = Some(Asks {
             fresh: self.fresh.clone(),
@@ -251,10 +260,12 @@ impl Baselines<'_> {
             }
             // What a client prints are its measurements.
             Ok(first) if ask.call.client.is_some() => Ok(Ok(first)),
-            Ok(first) if prints_the_same(&first) && complains_alike(&first) => Ok(Ok(first)),
+            Ok(first) if prints_the_same(&first) && (!may_fall_back || complains_alike(&first)) => {
+                Ok(Ok(first))
+            }
             Ok(first) => {
                 let words = if prints_the_same(&first) {
-                    "it writes to standard error on one side only"
+                    ON_ONE_SIDE
                 } else {
                     "it prints something else"
                 };
@@ -286,6 +297,9 @@ impl Baselines<'_> {
         }
     }
 }
+
+/// Why a baseline is none where what is printed is the same.
+const ON_ONE_SIDE: &str = "it writes to standard error on one side only";
 
 /// Whether both sides print the same.
 fn prints_the_same(first: &First) -> bool {
