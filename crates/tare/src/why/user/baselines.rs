@@ -180,15 +180,12 @@ impl Baselines<'_> {
                         None if complains_alike(&first) => {
                             return self.same_bytes(ask, (asks, first), less).map(Ok);
                         }
-                        None => format!("on the host's files {ON_ONE_SIDE}"),
-                        Some(words) => {
-                            // Another program may warn of other things.
-                            let both = [&first.host.report, &first.env.report];
-                            let does_it = complains_alike(&first)
-                                || !both.into_iter().any(trouble::is_something_missing);
-                            userland = does_it.then_some(asks.base);
+                        // Another program may warn of other things.
+                        Some(words) if complains_alike(&first) || !misses_something(&first) => {
+                            userland = Some(asks.base);
                             words
                         }
+                        _ => format!("on the host's files {ON_ONE_SIDE}"),
                     },
                 },
                 Err(words) => format!("on the host's files {words}"),
@@ -310,6 +307,12 @@ fn prints_the_same(first: &First) -> bool {
 /// exits with status 0. What they write may name a process or a time.
 fn complains_alike(first: &First) -> bool {
     first.host.report.stderr.0.is_empty() == first.env.report.stderr.0.is_empty()
+}
+
+/// Whether either side names something that is not there.
+fn misses_something(first: &First) -> bool {
+    let both = [&first.host.report, &first.env.report];
+    both.into_iter().any(trouble::is_something_missing)
 }
 
 /// What is said of a bare process with the network of a container.
