@@ -314,7 +314,7 @@ pub fn is_mounted(path: &Path) -> bool {
 }
 
 /// The table of mounts. A mount point may have any letters.
-fn mounts() -> String {
+pub fn mounts() -> String {
     let mounts = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
     String::from_utf8_lossy(&mounts).into_owned()
 }

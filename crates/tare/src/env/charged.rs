@@ -84,7 +84,7 @@ fn memory_of(pid: u32) -> Option<u64> {
 
 /// How the host's control groups are mounted: `v1`, `v2`, `hybrid` or `none`; and where.
 pub(super) fn mounts() -> (&'static str, Vec<PathBuf>) {
-    let text = files::read_text(Path::new("/proc/self/mountinfo")).unwrap_or_default();
+    let text = files::mounts();
     let mounts: Vec<Mount<'_>> = Mount::all(&text)
         .filter(|mount| matches!(mount.fstype, "cgroup" | "cgroup2"))
         .collect();

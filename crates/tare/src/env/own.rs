@@ -190,8 +190,8 @@ pub(super) fn in_memory(target: &str, client: &str) -> Difference {
 const USUAL_FOLDERS: usize = 16;
 
 /// A variable that a line gives, or that its image brings: then `unset` says how a container goes without it. `None`
-/// where it is nobody's, or a part of the command because the command's own text names it. `text` is the name, or the
-/// name with its value.
+/// where it is left as it is, or where it is a part of the command because the command's own text names it.
+/// `text` is the name, or the name with its value.
 pub(super) fn variable(
     text: &str,
     unset: Option<String>,

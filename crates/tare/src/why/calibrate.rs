@@ -126,7 +126,7 @@ pub fn look(
     Ok(first)
 }
 
-/// What tells that both sides may not do the same work.
+/// What shows that both sides may not do the same work.
 fn unlike(host: &CommandReport, env: &CommandReport) -> impl Iterator<Item = String> + use<> {
     let is_other = env.stdout != host.stdout && !host.stdout.0.is_empty();
     let prints = is_other.then(|| {

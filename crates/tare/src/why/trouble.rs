@@ -16,6 +16,16 @@ use crate::output;
 
 /// How much of what a program said is repeated, bytes.
 const SAID_LIMIT: usize = 600;
+/// Characters of a line of standard error that are shown.
+const COMPLAINT_CHARS: usize = 120;
+/// What shells, interpreters and the C library say of something that is not there.
+const MISSING: [&str; 5] = [
+    "not found",
+    "No such file",
+    "Can't locate",
+    "cannot open",
+    "Permission denied",
+];
 
 /// Why there is no comparison.
 #[derive(Debug, thiserror::Error)]
@@ -298,7 +308,7 @@ pub fn said(report: &CommandReport) -> String {
 }
 
 /// What commands that succeed write to standard error, where that may mean that work was not done: in one line. It is
-/// said where only one side does it, or where both name something that is missing. `places`: the sides, as in "by it".
+/// shown where only one side does it, or where both name something that is missing. `places`: the sides, as in "by it".
 pub fn complaint(places: [&str; 2], reports: [&CommandReport; 2]) -> Option<String> {
     let last = |report: &CommandReport| {
         let text = String::from_utf8_lossy(&report.stderr.0);
@@ -402,17 +412,6 @@ pub fn absent(reason: &Reason) -> String {
 pub fn failed(failure: &Failure) -> String {
     failure.to_string().escape_debug().to_string()
 }
-
-/// Characters of a line of standard error that are shown.
-const COMPLAINT_CHARS: usize = 120;
-/// What shells, interpreters and the C library say of something that is not there.
-const MISSING: [&str; 5] = [
-    "not found",
-    "No such file",
-    "Can't locate",
-    "cannot open",
-    "Permission denied",
-];
 
 #[cfg(test)]
 mod tests {

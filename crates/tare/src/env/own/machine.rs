@@ -77,8 +77,7 @@ pub(crate) trait Machine {
     fn slow_file_system(&self, share: &Share) -> Option<String> {
         let place = self.place(share).filter(|_| self.is_here())?;
         let place = files::canonical(Path::new(&place)).ok()?;
-        let table = files::read_text(Path::new("/proc/self/mountinfo")).ok()?;
-        not_usual(&Mount::under(&place, &table)?)
+        not_usual(&Mount::under(&place, &files::mounts())?)
     }
 
     /// Whether a device of this machine is a disk, or a folder with one in it.

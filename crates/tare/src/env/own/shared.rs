@@ -284,7 +284,7 @@ fn read_only_note(share: &Share) -> String {
     )
 }
 
-/// What is told of a share of which every arm has a copy now, in place of what was told of it.
+/// The notes on a share of which every arm has a copy now, in place of the one on it as read-only.
 pub(crate) fn retold(share: &Share, machine: &dyn Machine) -> Vec<Retold> {
     let before = read_only_note(share);
     let notes = copy_notes(share, machine).into_iter();
@@ -295,7 +295,7 @@ pub(crate) fn retold(share: &Share, machine: &dyn Machine) -> Vec<Retold> {
     notes.map(one).collect()
 }
 
-/// What is told of a share of which every arm has a copy, a line each.
+/// The notes on a share of which every arm has a copy, a line each.
 fn copy_notes(share: &Share, machine: &dyn Machine) -> Vec<String> {
     let [target, source] = [&share.target, &share.source].map(|path| printable(path));
     let mut notes = vec![format!(
