@@ -3,8 +3,10 @@
 //! An own engine has all its state in one temporary folder and, where nothing forbids it, a private mount
 //! namespace, so that its mounts end with it. It still shares the machine's network, because tests must
 //! reach containers over the bridge; bridge, firewall rules and forwarding are put back as they were.
+//! Where something is attached to Docker's usual bridge, another engine's containers or what a killed one left, it gets a
+//! bridge of its own: two engines on one bridge would give the same address to two containers.
 //! What it cannot see: changes that others make to the firewall meanwhile; only rules that name Docker's own
-//! chains and bridge are taken out again.
+//! chains and bridge are removed again.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -15,11 +17,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use self::bridge::Before;
+
+// The tests take this file by its path, where modules below it are looked for elsewhere.
+#[path = "bridge.rs"]
+mod bridge;
+
 /// How long an engine may take to answer its first request.
 const START_LIMIT: Duration = Duration::from_secs(90);
 /// How long it may take to end after SIGTERM.
 const STOP_LIMIT: Duration = Duration::from_secs(20);
-const BRIDGE: &str = "docker0";
 
 /// Which network an own engine gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,15 +49,6 @@ struct Own {
     process: Child,
     folder: PathBuf,
     before: Before,
-}
-
-/// The machine's network before the engine came.
-#[derive(Debug)]
-struct Before {
-    network: Network,
-    had_bridge: bool,
-    forwarding: Option<String>,
-    rules: Option<String>,
 }
 
 impl Engine {
@@ -105,10 +103,12 @@ impl Engine {
         let folder =
             std::env::temp_dir().join(format!("tare-engine-{}-{number}", std::process::id()));
         fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let before = Before::look(network);
-        let process = match launch(&folder, network) {
+        let mut before = Before::look(network);
+        let made = before.make_bridge(number);
+        let process = match made.and_then(|()| launch(&folder, network, before.made.as_deref())) {
             Ok(process) => process,
             Err(error) => {
+                before.restore();
                 let _ = fs::remove_dir_all(&folder);
                 return Err(error);
             }
@@ -164,7 +164,7 @@ impl Engine {
             bail!("this engine was not started here");
         };
         own.stop();
-        own.process = launch(&own.folder, network)?;
+        own.process = launch(&own.folder, network, own.before.made.as_deref())?;
         self.wait_until_it_answers()
     }
 
@@ -221,73 +221,6 @@ impl Own {
             }
         }
     }
-}
-
-impl Before {
-    fn look(network: Network) -> Self {
-        Self {
-            network,
-            had_bridge: Path::new("/sys/class/net").join(BRIDGE).exists(),
-            forwarding: fs::read_to_string(FORWARDING).ok(),
-            rules: run("iptables-save", &[]).ok(),
-        }
-    }
-
-    fn restore(&self) {
-        if self.network == Network::Private || self.had_bridge {
-            return;
-        }
-        let _ = run("ip", &["link", "delete", BRIDGE]);
-        let had_chains = self
-            .rules
-            .as_deref()
-            .is_some_and(|rules| rules.contains("DOCKER"));
-        if let (Some(before), Ok(now), false) = (&self.rules, run("iptables-save", &[]), had_chains)
-        {
-            let _ = feed("iptables-restore", &rules_without_docker(before, &now));
-        }
-        if let Some(value) = &self.forwarding {
-            let _ = fs::write(FORWARDING, value);
-        }
-    }
-}
-
-const FORWARDING: &str = "/proc/sys/net/ipv4/ip_forward";
-
-/// The present rules without those of Docker, and with the policy of FORWARD as it was.
-fn rules_without_docker(before: &str, now: &str) -> String {
-    let policy = |rules: &str| {
-        let mut table = "";
-        for line in rules.lines() {
-            if let Some(name) = line.strip_prefix('*') {
-                table = name;
-            }
-            if table == "filter"
-                && let Some(rest) = line.strip_prefix(":FORWARD ")
-            {
-                return rest.split(' ').next().map(str::to_owned);
-            }
-        }
-        None
-    };
-    let forward = policy(before).unwrap_or_else(|| "ACCEPT".into());
-    let mut kept = String::new();
-    let mut table = "";
-    for line in now.lines() {
-        if let Some(name) = line.strip_prefix('*') {
-            table = name;
-        }
-        if line.contains("DOCKER") || line.contains(BRIDGE) {
-            continue;
-        }
-        if table == "filter" && line.starts_with(":FORWARD ") {
-            kept.extend([":FORWARD ", &forward, " [0:0]"]);
-        } else {
-            kept.push_str(line);
-        }
-        kept.push('\n');
-    }
-    kept
 }
 
 fn default_host() -> &'static str {
@@ -348,7 +281,7 @@ fn exchange(mut stream: impl Read + Write, request: &[u8]) -> Result<String> {
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 
-fn launch(folder: &Path, network: Network) -> Result<Child> {
+fn launch(folder: &Path, network: Network, bridge: Option<&str>) -> Result<Child> {
     let place = |name: &str| folder.join(name).display().to_string();
     fs::write(folder.join("daemon.json"), "{}")
         .context("cannot write the engine's configuration")?;
@@ -360,6 +293,7 @@ fn launch(folder: &Path, network: Network) -> Result<Child> {
         format!("--pidfile={}", place("dockerd.pid")),
         format!("--host=unix://{}", place("docker.sock")),
     ];
+    arguments.extend(bridge.map(|name| format!("--bridge={name}")));
     // With a containerd of the system's, containers are made outside of dockerd's namespaces.
     let has_containerd = Path::new("/run/containerd/containerd.sock").exists();
     let mut prefix = vec!["unshare".to_owned()];
@@ -469,15 +403,6 @@ fn feed(program: &str, text: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_dockers_own_rules_are_taken_out_again() {
-        let before = "*filter\n:FORWARD ACCEPT [0:0]\n-A INPUT -p tcp -j ACCEPT\nCOMMIT\n";
-        let now = "*filter\n:FORWARD DROP [3:9]\n:DOCKER - [0:0]\n-A INPUT -p tcp -j ACCEPT\n\
-                   -A FORWARD -o docker0 -j DOCKER\nCOMMIT\n";
-        let expected = "*filter\n:FORWARD ACCEPT [0:0]\n-A INPUT -p tcp -j ACCEPT\nCOMMIT\n";
-        assert_eq!(rules_without_docker(before, now), expected);
-    }
 
     #[test]
     fn a_host_that_is_no_engine_is_told_apart() {
