@@ -32,7 +32,8 @@ mod trace;
 
 pub(super) use eliminated::{FAILS, TriedWithout, noted, settle};
 pub use hunt::{Hunt, Next, one_more_ns, search_ns, whole_ns};
-pub use shares::is_plain;
+pub(super) use shares::went;
+pub use shares::{PLAIN_BLOCKS, plain_blocks};
 pub(super) use sifting::sifted;
 
 /// The baseline's name where that is the image in a plain container, which is a step elsewhere.
@@ -45,7 +46,7 @@ const USERLAND: &str = "userland: the image's program, libraries and interpreter
 /// What the name of a suspect begins with that is several differences.
 pub(super) const SEVERAL: &str = "own.several";
 /// How the claim about a single difference ends, or about several that only go together.
-pub(super) const CLAIM: &str = " makes it slower";
+pub(super) const CLAIM: &str = " makes the difference";
 /// How one begins about a set that was not taken apart.
 const ONE_OF: &str = "one or several of: ";
 /// What the claim says about two that only act together.

@@ -18,6 +18,8 @@ const AROUND_NS: u64 = 25_000_000;
 const STARTS_SHARE: f64 = 0.2;
 /// Fewer launches tell too little of what differs between them.
 const LAUNCHES_LEAST: u64 = 4;
+/// And more than this tell little more, where they take more than that part of the study itself.
+const LAUNCHES_ENOUGH: u64 = 6;
 /// For so many of its periods lives a container that does something from time to time.
 const PERIODS: u64 = 8;
 /// So often the runs of a trial use up a processor quota.
@@ -115,7 +117,7 @@ impl Pace {
 
     /// Says how many blocks of a study that may take so long each start of its arms serves: one, if starting them
     /// takes its part of the time at most, and all, if otherwise there were too few launches to tell what differs
-    /// between them. What a container does from time to time is met only where it lives for some of its periods; what
+    /// between them; a study that is shorter than the time allows has enough of them, or its part. What a container does from time to time is met only where it lives for some of its periods; what
     /// comes not even twice in all of the time is not waited for.
     pub fn plan_launches(&self, ask: &Ask, study: &mut Study, time_ns: u64) {
         if ask.is_fresh() {
@@ -127,7 +129,8 @@ impl Pace {
         let block_ns = n_base * self.host_ns + n_inside * self.env_ns;
         let blocks = (time_ns / block_ns.max(1)).clamp(1, u64::from(study.blocks_max.max(1)));
         let starts_ns = (n_inside * self.life_ns).max(1);
-        let launches = whole_part(time_ns as f64 * STARTS_SHARE) / starts_ns;
+        let of = |time_ns: u64| whole_part(time_ns as f64 * STARTS_SHARE) / starts_ns;
+        let launches = of(time_ns).min(of(blocks * block_ns).max(LAUNCHES_ENOUGH));
         let per_launch = if launches < LAUNCHES_LEAST.min(blocks) {
             u64::MAX
         } else {
@@ -168,10 +171,17 @@ impl Before {
     /// What `enough` is after a comparison of the two sides.
     pub fn enough(run: &RunData, env: &str, metric: &str) -> u32 {
         let baseline = run.head.study.baseline.as_str();
-        let total = Total::of(&Readings::of(run), baseline, env, metric);
-        let blocks = total.blocks_for(SHARE_HALF).map(whole_count);
-        blocks.map_or(PROOF_MOST, |blocks| blocks.clamp(ENOUGH_LEAST, PROOF_MOST))
+        enough(
+            &Total::of(&Readings::of(run), baseline, env, metric),
+            PROOF_MOST,
+        )
     }
+}
+
+/// After how many blocks, at most `most`, it is known well enough what of a total goes with something.
+pub(super) fn enough(total: &Total, most: u32) -> u32 {
+    let blocks = total.blocks_for(SHARE_HALF).map(whole_count);
+    blocks.map_or(most, |blocks| blocks.clamp(ENOUGH_LEAST, most))
 }
 
 /// What each trial takes to get a container of its own, if it does.

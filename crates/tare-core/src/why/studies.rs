@@ -11,6 +11,7 @@ use tare_model::study::A_PRIME;
 use tare_model::{ArmSpec, Params, Study, WorkloadSpec, whole_part, whole_size};
 
 use super::counterfactual::{Trial, Tried};
+use super::observed::PLAIN_TIMES;
 use super::pace::{Before, PROOF_MOST, Pace};
 use super::{Ask, FEWEST, First, SUSPECTS_MOST, arm_id, id, ladder, own, seen_facts};
 use crate::workload::{self, Workload};
@@ -19,8 +20,12 @@ use crate::workload::{self, Workload};
 const FIRST_MOST: u32 = 12;
 /// Blocks of a study that another one is to follow at most.
 const ROUND_MOST: u32 = 12;
+/// The same where the first look shows a plain difference: enough to be sure of it.
+const FIRST_PLAIN: u32 = 8;
 /// The part of the budget that the first comparison may take.
 const FIRST_SHARE: f64 = 0.2;
+/// And so long at most, nanoseconds, where six blocks fit: a first answer is wanted within ten seconds.
+const FIRST_NS: u64 = 8_000_000_000;
 /// The part of the time that is planned with: some trials take longer than those before.
 pub(super) const SAFE: f64 = 0.85;
 /// From so many further arms on there is time for A′.
@@ -52,12 +57,18 @@ pub fn first_study(ask: &Ask, first: &First, left_ns: u64) -> Option<Study> {
     let has_start_up = !(is_own || ask.call.client.is_some())
         && first.host.wall_ns < START_UP_BELOW_NS
         && fits_in_half(command_ns + pace.life_ns);
-    let share_ns = whole_part(ask.budget_ns as f64 * FIRST_SHARE);
+    let share_ns = whole_part(ask.budget_ns as f64 * FIRST_SHARE).min(FIRST_NS);
     // The start-up may take the first comparison beyond its share, and not below six blocks.
     let life_ns = if has_start_up { pace.life_ns } else { 0 };
     // A search through all that differs needs the time, and compares the two sides again in every round; and one look
     // says little of how long the command takes beside neighbours.
-    let most = if is_own { FEWEST } else { FIRST_MOST };
+    let most = if is_own {
+        FEWEST
+    } else if first.env.wall_ns / PLAIN_TIMES > first.host.wall_ns {
+        FIRST_PLAIN
+    } else {
+        FIRST_MOST
+    };
     let blocks = (share_ns / (command_ns + life_ns).max(1)).clamp(six, u64::from(most));
     let mut arms = base_arms(ask, first, with_a_prime);
     let steps = own::below(ask);

@@ -7,6 +7,7 @@
 //! A gain is a cost with the other sign: what of it goes is counted the same way.
 //! What it cannot see: a share that itself changes over the blocks; its interval is that of the typical block.
 
+use tare_stats::special::t_quantile;
 use tare_stats::{Interval, blocks_needed, median};
 
 use super::readings::{ByBlock, Readings, interval, joint, p_greater, plain};
@@ -21,7 +22,7 @@ pub struct Total {
     /// In the metric's unit; of a gain the negative.
     differences: ByBlock,
     is_gain: bool,
-    /// What the arm costs, in the metric's unit, positive.
+    /// What the slower of the two arms costs, in the metric's unit, positive.
     levels: ByBlock,
 }
 
@@ -52,19 +53,22 @@ impl Total {
     pub fn of(readings: &Readings, earlier: &str, arm: &str, metric: &str) -> Self {
         Self::new(
             &readings.differences(earlier, arm, metric),
-            &readings.values(arm, metric),
+            [
+                &readings.values(earlier, metric),
+                &readings.values(arm, metric),
+            ],
         )
     }
 
-    /// `differences` are those of the arm with another, `values` its own; more is worse in both.
-    fn new(differences: &ByBlock, values: &ByBlock) -> Self {
-        let levels = values
-            .iter()
-            .map(|(block, value)| (*block, value.map(f64::abs)));
+    /// `differences` are those of the second arm with the first, `values` those of both; more is worse.
+    pub(super) fn new(differences: &ByBlock, values: [&ByBlock; 2]) -> Self {
         let is_gain = match interval(differences) {
             Some(found) => found.high < 0.0,
             None => !differences.is_empty() && differences.values().all(|it| it.mean() < 0.0),
         };
+        let levels = values[usize::from(!is_gain)]
+            .iter()
+            .map(|(block, value)| (*block, value.map(f64::abs)));
         Self {
             differences: turned(differences, is_gain),
             is_gain,
@@ -101,11 +105,25 @@ impl Total {
     /// Blocks after which the share that goes with something is known to `half` above and below, if that scatters as
     /// the total does; `None` where the total may be zero.
     pub fn blocks_for(&self, half: f64) -> Option<usize> {
+        let (n_blocks, relative) = self.half_width()?;
+        blocks_needed(n_blocks, relative, half)
+    }
+
+    /// The least number of blocks, up to `most`, in which Student's interval tells that share to `half` above and below.
+    pub fn few_for(&self, half: f64, most: u32) -> Option<u32> {
+        let width = |n_blocks: f64| t_quantile(0.975, n_blocks - 1.0) / n_blocks.sqrt();
+        let (n_blocks, relative) = self.half_width()?;
+        let scatter = relative / width(n_blocks as f64);
+        (2..=most).find(|few| scatter * width(f64::from(*few)) <= half)
+    }
+
+    /// To how much above and below such a share is known, as a part of the total, and in how many blocks.
+    fn half_width(&self) -> Option<(usize, f64)> {
         let parts = self.parts(&self.differences);
         let whole = interval(&parts).filter(|whole| whole.low > 0.0)?;
         // What goes is a difference of two arms too, and its scatter comes to the total's.
         let relative = std::f64::consts::SQRT_2 * whole.half_width() / whole.point;
-        blocks_needed(parts.len(), relative, half)
+        Some((parts.len(), relative))
     }
 
     /// What of it goes where `differences`, in its unit, go; `None` below six blocks that have both.
@@ -216,7 +234,7 @@ mod tests {
     fn gain_has_shares_like_a_cost() {
         let values = by_block(12, |block| 50.0 + noise(block));
         let gain = by_block(12, |block| -10.0 + noise(block));
-        let total = Total::new(&gain, &values);
+        let total = Total::new(&gain, [&values, &values]);
         let all = total.without(&gain).unwrap();
         assert!(
             all.effect.low > 0.0 && all.share.unwrap().low > 0.9,
@@ -224,16 +242,31 @@ mod tests {
         );
         let more = by_block(12, |block| 5.0 + noise(block));
         assert!(total.without(&more).unwrap().effect.high < 0.0);
+        // A gain of nine tenths: what is left scatters, and that is little of it.
+        let (slow, fast) = (
+            by_block(12, |_| 500.0),
+            by_block(12, |block| 50.0 + 20.0 * noise(block)),
+        );
+        let gain = joint(&fast, &slow, |fast, slow| fast - slow);
+        assert!(Total::new(&gain, [&slow, &fast]).blocks_for(0.1).unwrap() <= 4);
     }
 
     #[test]
     fn a_share_is_known_after_fewer_blocks_where_the_total_scatters_less() {
-        let blocks = |scatter: f64| {
+        let total = |scatter: f64| {
             let total = by_block(12, |block| 100.0 + scatter * noise(block));
-            Total::new(&total, &by_block(12, |_| 200.0)).blocks_for(0.1)
+            let values = by_block(12, |_| 200.0);
+            Total::new(&total, [&values, &values])
         };
+        let blocks = |scatter: f64| total(scatter).blocks_for(0.1);
+        let few = |scatter: f64| total(scatter).few_for(0.35, 4);
         let (plain, noisy) = (blocks(5.0).unwrap(), blocks(60.0).unwrap());
         assert!(plain <= 12 && noisy >= 24, "{plain} {noisy}");
+        // Of two values Student's interval is nine times their scatter wide, of four one and a half.
+        assert_eq!(
+            [2.0, 6.0, 18.0, 60.0].map(few),
+            [Some(2), Some(3), Some(4), None]
+        );
         assert_eq!(blocks(500.0), None);
     }
 
@@ -262,7 +295,7 @@ mod tests {
         );
         let differences = joint(&env, &host, |env, host| env - host);
         assert!(interval(&differences).unwrap().low <= 0.0);
-        let removed = Total::new(&differences, &env)
+        let removed = Total::new(&differences, [&host, &env])
             .without(&joint(&env, &without, |env, without| env - without))
             .unwrap();
         let share = removed.share.unwrap();

@@ -253,7 +253,7 @@ fn answer(
         return Err(too_long(ask, first));
     };
     let mut measured = runner.measure(&study)?;
-    runner.tell_first(&measured);
+    runner.tell_first(ask, &measured);
     measured = closer(ask, first, runner, measured, true);
     if measured.is_over() {
         return Ok(measured);
@@ -283,12 +283,14 @@ fn rounds(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Measu
     let mut trials = conclude::suspects(&measured.data, &measured.dossier);
     loop {
         let data = &measured.data;
+        // What starting takes has a metric of its own.
+        let metric = trials.first().map_or(&ask.metric, |it| &it.suspect.metric);
         let before = Before {
             pace: Pace::of(data, &ask.driver, first),
             n_arms: data.head.arms.len(),
             // Several steps of a server would have the machine's own network, and the same port.
             has_ladder: measured.dossier.ladder.is_some() || ask.call.client.is_some(),
-            enough: Before::enough(data, &ask.driver, &ask.metric),
+            enough: Before::enough(data, &ask.driver, metric),
         };
         let left_ns = runner.left_ns(ask);
         let Some(round) = studies::round(ask, first, before, &trials, left_ns) else {

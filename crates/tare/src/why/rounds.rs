@@ -4,7 +4,6 @@ use tare_model::dossier::Dossier;
 use tare_model::{RunId, StoppedBy, Study};
 
 use crate::analyze::RunData;
-use crate::env;
 use crate::failed::Failed;
 use crate::output;
 use crate::recount;
@@ -153,7 +152,7 @@ impl<'a> Runner<'a> {
     }
 
     /// The first suspicion, on standard error, while the proof goes on.
-    pub(crate) fn tell_first(&self, measured: &Measured) {
+    pub(crate) fn tell_first(&self, ask: &Ask, measured: &Measured) {
         let Some(why) = &measured.dossier.why else {
             return;
         };
@@ -163,8 +162,8 @@ impl<'a> Runner<'a> {
             output::printable(&why.answer)
         ));
         // What a container of the user's own differs in is searched, and not guessed.
-        let is_own = env::own::is_own(&measured.data.head.study.arms[0].settings);
-        if let Some(finding) = measured.dossier.findings.first().filter(|_| !is_own) {
+        let finding = measured.dossier.findings.first();
+        if let Some(finding) = finding.filter(|_| ask.own.is_none()) {
             self.tell_suspicion(&finding.cause, &finding.claim);
         }
     }

@@ -23,7 +23,9 @@ use crate::service::user::UserClient;
 use crate::session::Session;
 use crate::why::fresh;
 use crate::why::observed::Inside;
-use crate::why::own::{Asks, Hunt, applied, baseline, call, is_plain, one_more_ns};
+use crate::why::own::{
+    Asks, Hunt, PLAIN_BLOCKS, applied, baseline, call, one_more_ns, plain_blocks,
+};
 use crate::why::pace::Pace;
 use crate::why::{Ask, First, Trouble, conclude};
 use crate::workload::user_command::REQUEST;
@@ -380,9 +382,9 @@ pub(crate) fn hunt(
     let mut ratios = cells
         .filter(|cell| cell.arm == ask.driver && cell.metric == ask.metric)
         .filter_map(|cell| cell.ratio);
-    let is_quick = ratios.any(|it| it.low >= PLAIN_FROM || it.high <= 1.0 / PLAIN_FROM)
-        || is_plain(asks, ask, &measured.data);
-    let mut hunt = Hunt::new(asks, (ask, first), &measured.data, trials, is_quick);
+    let is_plain = ratios.any(|it| it.low >= PLAIN_FROM || it.high <= 1.0 / PLAIN_FROM);
+    let few = plain_blocks(asks, ask, &measured.data).or(is_plain.then_some(PLAIN_BLOCKS));
+    let mut hunt = Hunt::new(asks, (ask, first), &measured.data, trials, few);
     let mut is_second = false;
     loop {
         let pace = Pace::of(&measured.data, &ask.driver, first);
@@ -400,7 +402,7 @@ pub(crate) fn hunt(
             // A part that seemed to matter was refuted in blocks of its own: now each part gets as many as a proof.
             output::tell("nothing was proved: the differences are searched once more");
             is_second = true;
-            hunt = Hunt::new(asks, (ask, first), &measured.data, Vec::new(), false);
+            hunt = Hunt::new(asks, (ask, first), &measured.data, Vec::new(), None);
             continue;
         };
         output::tell(&next.describe());

@@ -154,7 +154,7 @@ impl<'a> Below<'a> {
                 "{}: likely: everything else was ruled out; {tried}",
                 name(likely)
             );
-            return (WhyReason::Eliminated, with_advice(text, likely));
+            return (WhyReason::Eliminated, self.with_advice(text, likely));
         }
         let (reason, text) = self.not_found();
         (reason, vec![line(AnswerLabel::Cause, text)])
@@ -164,7 +164,23 @@ impl<'a> Below<'a> {
         let went = finding.share.map_or_else(String::new, |share| {
             format!("; {}", self.went(finding, &share, noun))
         });
-        with_advice(format!("{}: {word}{went}", name(finding)), finding)
+        self.with_advice(format!("{}: {word}{went}", name(finding)), finding)
+    }
+
+    /// A cause with what to change; what makes it faster is not to be changed.
+    fn with_advice(&self, text: String, finding: &DossierFinding) -> Vec<AnswerLine> {
+        let is_gain = self.outcome == WhyOutcome::Gain;
+        let more = [
+            (AnswerLabel::Fix, &finding.advice),
+            (AnswerLabel::Price, &finding.price),
+        ];
+        let more = more
+            .into_iter()
+            .filter(|(_, text)| !(is_gain || text.is_empty()));
+        let more = more.map(|(label, text)| line(label, text.clone()));
+        std::iter::once(line(AnswerLabel::Cause, text))
+            .chain(more)
+            .collect()
     }
 
     /// What trying it showed.
@@ -259,18 +275,6 @@ impl<'a> Below<'a> {
 
 fn line(label: AnswerLabel, text: String) -> AnswerLine {
     AnswerLine { label, text }
-}
-
-fn with_advice(text: String, finding: &DossierFinding) -> Vec<AnswerLine> {
-    let more = [
-        (AnswerLabel::Fix, &finding.advice),
-        (AnswerLabel::Price, &finding.price),
-    ];
-    let more = more.into_iter().filter(|(_, text)| !text.is_empty());
-    let more = more.map(|(label, text)| line(label, text.clone()));
-    std::iter::once(line(AnswerLabel::Cause, text))
-        .chain(more)
-        .collect()
 }
 
 /// Names in one line, as many as fit.

@@ -104,15 +104,19 @@ impl Judging<'_> {
         } else {
             self.total(&suspect.metric)
         };
-        let (status, mut finding) = counterfactual::judged(
+        // A changed copy of a copy is held against that.
+        let whole = spec.role.of.as_deref().unwrap_or(self.env.id.as_str());
+        let (mut status, mut finding) = counterfactual::judged(
             suspect,
             spec.id.as_str(),
             self.baseline(),
-            // A changed copy of a copy is held against that.
-            spec.role.of.as_deref().unwrap_or(self.env.id.as_str()),
+            whole,
             &total,
             self.readings,
         );
+        if status == Status::Untested && self.carries_nothing(spec, whole, suspect, &total) {
+            (status, finding.status) = (Status::Refuted, Status::Refuted);
+        }
         let mut arms = self.run.head.arms.iter();
         let missing = arms.find(|arm| arm.spec.id == spec.id && !arm.available);
         let reason = missing.and_then(|arm| arm.reason.as_ref());
@@ -133,6 +137,24 @@ impl Judging<'_> {
             });
         }
         self.add(status, suspect, finding);
+    }
+
+    /// Whether the few blocks of a search show that less than half of the total goes with what an arm does without.
+    fn carries_nothing(
+        &self,
+        spec: &ArmSpec,
+        whole: &str,
+        suspect: &Suspect,
+        total: &Total,
+    ) -> bool {
+        let (arm, metric) = (spec.id.as_str(), suspect.metric.as_str());
+        // Of runs that were ended it is not known how much longer they would have taken.
+        if own::without_of(spec).is_none() || self.readings.is_cut_off(arm, metric) {
+            return false;
+        }
+        let differences = self.readings.differences(arm, whole, metric);
+        let went = own_parts::went(total, &differences);
+        went.is_some_and(|it| !it.is_hot() && it.high < counterfactual::MOST)
     }
 
     /// Whether the command ran in an arm to an end, and never to one that counts.

@@ -12,7 +12,7 @@ use tare_model::arm::Rung;
 use tare_model::{Study, Value, whole_part};
 
 use super::super::counterfactual::{Trial, Tried};
-use super::super::pace::Pace;
+use super::super::pace::{Pace, enough};
 use super::super::readings::Readings;
 use super::super::search::{Item, LEAST_SHARE, Probe, Search, Shown};
 use super::super::studies::{Arms, base_arms};
@@ -37,7 +37,7 @@ const NEXT_ARMS: usize = 3;
 const LIKELY: f64 = 0.5;
 /// From this share on nothing else is looked for.
 const LARGE: f64 = 0.8;
-/// Blocks of a round at most, and of a proof.
+/// Blocks of a round at most, and of a proof: as many as the share of the whole needs.
 const ROUND_BLOCKS: u32 = 16;
 const PROOF_BLOCKS: u32 = 24;
 /// So often what was left undecided gets twice as many blocks.
@@ -98,6 +98,8 @@ pub struct Hunt {
     is_explained: bool,
     /// Blocks of a round: few where the cost is plain to see, since what is found is proved in more.
     blocks: u32,
+    /// Blocks of the last proof.
+    enough: u32,
     /// The arms that were tried, by what they do without: what is tried again gets further blocks.
     known: BTreeMap<Vec<String>, String>,
     /// How often what was left undecided was taken up again.
@@ -133,7 +135,7 @@ impl Next {
             .iter()
             .filter(|(probe, _)| probe.part.len() == 1);
         format!(
-            "leaving away {} part{} of the differences, {} of them alone{}",
+            "running without {} part{} of the differences, {} of them alone{}",
             self.probes.len(),
             if self.probes.len() == 1 { "" } else { "s" },
             alone.count(),
@@ -172,14 +174,14 @@ pub fn whole_ns(asks: &Asks, pace: Pace) -> u64 {
 }
 
 impl Hunt {
-    /// For the differences of the question, with the catalogue's suspects. `run` is what was measured so far;
-    /// `is_plain` says that the cost is plain to see without an interval.
+    /// For the differences of the question, with the catalogue's suspects. `run` is what was measured so far; in
+    /// `few` blocks the cost is plain to see without an interval of ranks.
     pub fn new(
         asks: &Asks,
         (ask, first): (&Ask, &First),
         run: &RunData,
         catalogue: Vec<Trial>,
-        is_plain: bool,
+        few: Option<u32>,
     ) -> Self {
         let readings = Readings::of(run);
         // Runs that were ended before their end left no counters.
@@ -211,7 +213,11 @@ impl Hunt {
             likely,
             is_explained: false,
             // The fewest that make an interval, and one that may be void.
-            blocks: if is_plain { PLAIN_BLOCKS } else { FEWEST + 1 },
+            blocks: few.unwrap_or(FEWEST + 1),
+            enough: enough(
+                &Total::of(&readings, floor, whole(ask), &ask.metric),
+                PROOF_BLOCKS,
+            ),
             known: BTreeMap::new(),
             n_reopened: 0,
             n_named: 0,
@@ -263,7 +269,7 @@ impl Hunt {
             let mut study = ask.study("what was found, once more", specs, first);
             // Members of three and more may come out as idle: then what is left is proved again.
             let is_last = self.is_begun && sets.iter().all(|set| set.len() <= 2);
-            study.blocks_max = if is_last { PROOF_BLOCKS } else { FEWEST + 1 };
+            study.blocks_max = if is_last { self.enough } else { FEWEST + 1 };
             pace.plan_launches(ask, &mut study, safe_ns);
             study.budget_ns = Some(left_ns);
             return Some(Next {

@@ -4,7 +4,7 @@
 
 use tare_stats::median;
 
-use super::super::readings::{Readings, joint, plain};
+use super::super::readings::{ByBlock, Readings, joint, plain};
 use super::super::search::{LEAST_SHARE, Shown};
 use super::super::total::Total;
 use super::super::{Ask, FEWEST};
@@ -14,10 +14,10 @@ use crate::analyze::RunData;
 /// To so much, above and below, the share of a part is known in a few blocks where the cost is plain to see: what carries
 /// all of it is hot then, and what carries nothing is cold.
 const PLAIN_HALF: f64 = 0.35;
-/// Blocks of a round where the cost is plain to see.
-pub(super) const PLAIN_BLOCKS: u32 = 4;
+/// Blocks of a round at most where the cost is plain to see.
+pub const PLAIN_BLOCKS: u32 = 4;
 /// The fewest blocks that say something.
-const PLAIN_LEAST: usize = 3;
+const PLAIN_LEAST: usize = 2;
 
 /// The arm that has every difference and can do without some: the environment, or a copy of it.
 pub(super) fn whole(ask: &Ask) -> &str {
@@ -44,32 +44,35 @@ pub(super) fn floor(readings: &Readings, ask: &Ask, asks: &Asks) -> &'static str
     }
 }
 
-/// Whether the cost scatters so little that a few blocks tell the share of a part.
-pub fn is_plain(asks: &Asks, ask: &Ask, run: &RunData) -> bool {
+/// Blocks that tell the share of a part, where the cost scatters so little that few do.
+pub fn plain_blocks(asks: &Asks, ask: &Ask, run: &RunData) -> Option<u32> {
     let readings = Readings::of(run);
     let floor = floor(&readings, ask, asks);
     let total = Total::of(&readings, floor, whole(ask), &ask.metric);
-    let needed = total.blocks_for(PLAIN_HALF);
-    needed.is_some_and(|blocks| blocks <= PLAIN_BLOCKS as usize)
+    total.few_for(PLAIN_HALF, PLAIN_BLOCKS)
 }
 
 /// What of the cost went in an arm.
 pub(super) fn shown(readings: &Readings, ask: &Ask, (floor, arm): (&str, &str)) -> Option<Shown> {
-    let whole_cost = Total::of(readings, floor, whole(ask), &ask.metric);
-    let raw = readings.differences(arm, whole(ask), &ask.metric);
-    let gone = whole_cost.oriented(&raw);
-    let removed = plain(&joint(&gone, whole_cost.differences(), |gone, _| gone));
-    let total = plain(&joint(whole_cost.differences(), &gone, |total, _| total));
-    if removed.len() < FEWEST as usize && removed.len() >= PLAIN_LEAST {
-        let total = median(&total).filter(|total| *total > 0.0)?;
-        let (low, high) = of_few(&removed);
-        return Some(Shown {
-            low,
-            share: median(&removed)? / total,
-            high: high / total,
-        });
+    let total = Total::of(readings, floor, whole(ask), &ask.metric);
+    went(&total, &readings.differences(arm, whole(ask), &ask.metric))
+}
+
+/// What went of a total where `differences` went, also in fewer blocks than ranks need.
+pub(in crate::why) fn went(total: &Total, differences: &ByBlock) -> Option<Shown> {
+    let gone = total.oriented(differences);
+    let removed = plain(&joint(&gone, total.differences(), |gone, _| gone));
+    if removed.len() >= FEWEST as usize || removed.len() < PLAIN_LEAST {
+        return total.came_back(differences);
     }
-    whole_cost.came_back(&raw)
+    let whole = plain(&joint(total.differences(), &gone, |total, _| total));
+    let whole = median(&whole).filter(|whole| *whole > 0.0)?;
+    let (low, high) = of_few(&removed);
+    Some(Shown {
+        low,
+        share: median(&removed)? / whole,
+        high: high / whole,
+    })
 }
 
 /// Between which bounds the typical value lies, of too few for ranks: the extremes, further apart by the part of their
@@ -80,7 +83,8 @@ fn of_few(values: &[f64]) -> (f64, f64) {
     let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     // t₀.₉₇₅ / √n, over the mean range of n normal values in standard deviations, less the half that it has anyway.
     let beyond = match values.len() {
-        ..=3 => 4.303 / 1.732 / 1.693 - 0.5,
+        ..=2 => 12.706 / 1.414 / 1.128 - 0.5,
+        3 => 4.303 / 1.732 / 1.693 - 0.5,
         4 => 3.182 / 2.0 / 2.059 - 0.5,
         _ => 2.776 / 2.236 / 2.326 - 0.5,
     };
@@ -91,6 +95,24 @@ fn of_few(values: &[f64]) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::in_one_launch;
+    use tare_stats::Differences;
+
+    #[test]
+    fn what_carries_nothing_is_cold_in_three_blocks() {
+        let by_block = |values: [f64; 3]| -> ByBlock {
+            let blocks = (0..3).map(in_one_launch);
+            blocks.zip(values.map(Differences::one)).collect()
+        };
+        let (fast, slow) = (by_block([10.0, 11.0, 9.0]), by_block([110.0, 109.0, 111.0]));
+        let cost = joint(&slow, &fast, |slow, fast| slow - fast);
+        let total = Total::new(&cost, [&fast, &slow]);
+        let of = |values| went(&total, &by_block(values)).unwrap();
+        let (nothing, all) = (of([1.0, -2.0, 0.0]), of([99.0, 101.0, 100.0]));
+        assert!(!nothing.is_hot() && nothing.high < 0.1, "{nothing:?}");
+        assert!(all.is_hot() && all.share > 0.9, "{all:?}");
+        assert!(!of([20.0, 180.0, 90.0]).is_hot());
+    }
 
     #[test]
     fn few_values_that_lie_far_apart_say_nothing_and_near_ones_do() {
@@ -98,7 +120,8 @@ mod tests {
         assert!(noise.0 < 0.0, "{noise:?}");
         let cost = of_few(&[210.0, 250.0, 190.0, 220.0]);
         assert!(cost.0 > 170.0 && cost.1 < 270.0, "{cost:?}");
-        // Three need to be nearer.
+        // Three need to be nearer, and two to be nearly the same.
+        assert!(of_few(&[100.0, 108.0]).0 < 50.0 && of_few(&[100.0, 103.0]).0 > 75.0);
         let (of_three, of_four) = (
             of_few(&[100.0, 150.0, 200.0]),
             of_few(&[100.0, 150.0, 150.0, 200.0]),

@@ -268,7 +268,7 @@ fn merge_refuted(findings: &mut Vec<DossierFinding>) {
     findings.retain(|it| !is_one(it));
     let claims = sets.iter().map(|it| it.claim.trim_start_matches(ONE_OF));
     all.claim = format!(
-        "left away in {} set{}, without an effect: {}",
+        "removed in {} set{}, without an effect: {}",
         sets.len(),
         if sets.len() == 1 { "" } else { "s" },
         claims.collect::<Vec<_>>().join(", ")

@@ -174,7 +174,8 @@ fn the_wide_switch_yields_where_what_it_takes_with_it_takes_as_much() {
 fn told_of_two(alone: Option<[(Status, f64); 2]>) -> Vec<(String, Status)> {
     const SET: &str = "own.cpu-quota+env.APP_ENV";
     let mut findings = vec![finding(SET, Status::Confirmed, "proof-7", 1.0)];
-    findings[0].claim = "`--cpu-quota 5` and the variable `APP_ENV` makes it slower".to_owned();
+    findings[0].claim =
+        "`--cpu-quota 5` and the variable `APP_ENV` makes the difference".to_owned();
     for ((cause, arm), (status, share)) in
         [("own.cpu-quota", "proof-8"), ("own.env.APP_ENV", "proof-9")]
             .into_iter()
