@@ -39,7 +39,7 @@ pub fn entry(extra: &[&'static Probe]) -> ExitCode {
         #[cfg(target_os = "linux")]
         Some("hub") => crate::hub::main(),
         #[cfg(target_os = "linux")]
-        Some("leash") => crate::leash::main(&rest),
+        Some("sandbox") => crate::sandbox::main(&rest),
         #[cfg(target_os = "linux")]
         Some("allocate") => crate::allocate::main(&rest),
         Some("version") => version(),

@@ -32,8 +32,6 @@ pub mod hub;
 #[cfg(target_os = "linux")]
 pub mod launch;
 #[cfg(target_os = "linux")]
-pub mod leash;
-#[cfg(target_os = "linux")]
 pub mod listing;
 pub mod meter;
 mod moment;
@@ -49,6 +47,8 @@ pub mod region;
 mod registered;
 #[cfg(target_os = "linux")]
 pub mod ring;
+#[cfg(target_os = "linux")]
+pub mod sandbox;
 pub mod serve;
 #[cfg(all(test, target_os = "linux"))]
 #[path = "../tests/common/skip.rs"]

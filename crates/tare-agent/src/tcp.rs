@@ -127,7 +127,7 @@ pub fn accept(listener: &TcpListener) -> Result<TcpStream, ProbeError> {
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 return Err(ProbeError::Failed(Failure::Probe(format!(
-                    "accept: nobody connected within {} s",
+                    "accept: no connection within {} s",
                     PATIENCE.as_secs()
                 ))));
             }

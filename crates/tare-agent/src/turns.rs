@@ -61,7 +61,7 @@ impl TurnTaker {
     pub fn new(turns: Turns, trial: u64, input: File, output: File) -> Result<Self, ProbeError> {
         if !turns.is_sound() {
             return Err(ProbeError::Failed(Failure::Garbled(
-                "the order of the turns leaves somebody out".to_owned(),
+                "a worker is missing in the order of the turns".to_owned(),
             )));
         }
         let way = match &turns.page {

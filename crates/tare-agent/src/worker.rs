@@ -151,7 +151,7 @@ fn take_turns(
         Cut::Slices { ns } => ns,
         Cut::Whole(why) => {
             return Err(ProbeError::Unavailable(Reason::Unsupported(format!(
-                "`{}` cannot take turns: {why}",
+                "`{}` cannot be interleaved: {why}",
                 probe.name
             ))));
         }

@@ -254,7 +254,7 @@ fn a_program_that_cannot_be_cut_takes_no_turns() {
     agent.send(&run(1, &CommandCall::new("true", [""; 0]), Some(turns)));
     let reply = agent.reply();
     assert!(
-        matches!(&reply, Reply::Unavailable { reason, .. } if reason.to_string().contains("cannot take turns")),
+        matches!(&reply, Reply::Unavailable { reason, .. } if reason.to_string().contains("cannot be interleaved")),
         "{reply:?}"
     );
 }

@@ -230,7 +230,7 @@ fn work_that_cannot_be_cut_takes_no_turns() {
     agent.send(&run(0, "copy-up", Some(&page.0), KEY, ANSWER_LIMIT));
     let reply = agent.reply();
     assert!(
-        matches!(&reply, Reply::Unavailable { reason, .. } if reason.to_string().contains("cannot take turns")),
+        matches!(&reply, Reply::Unavailable { reason, .. } if reason.to_string().contains("cannot be interleaved")),
         "{reply:?}"
     );
 }

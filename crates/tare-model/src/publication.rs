@@ -246,7 +246,7 @@ impl NoCounterpart {
                 "totals and times that grow with the length of a run; here what one operation takes is compared"
             }
             Self::Step => {
-                "single steps of trials; where this run has trials' ways from beginning to end, they are drawn beside these"
+                "single steps of trials; where this run has trials' ways from beginning to end, they are drawn next to these"
             }
             Self::Repeated => "numbers of its tables and logs, repeated in its text",
             Self::OtherSize => "measured here with another size of file, block or record",

@@ -124,7 +124,7 @@ fn check(spec: &LaunchSpec, may_do_without_root: bool) -> Result<(), LaunchError
         (
             spec.namespaces.net == (spec.network == Network::Host),
             "the network is the host's if, and only if, there is no network namespace",
-            "leave `net` out of the namespaces for network = \"host\", and only then",
+            "remove `net` from the namespaces for network = \"host\", and only then",
         ),
         (
             !spec.limits.is_empty() && !spec.cgroup,

@@ -27,7 +27,7 @@ fn hint(errno: Option<i32>) -> Option<String> {
         Some(libc::ENXIO) => {
             let state = std::fs::read_to_string(STATE).unwrap_or_default();
             Some(format!(
-                "neither this processor nor its hypervisor offers the switch (the kernel says `{}`): leave `ssbd` out, or use another machine",
+                "neither this processor nor its hypervisor offers the switch (the kernel says `{}`): remove `ssbd`, or use another machine",
                 state.trim().escape_debug()
             ))
         }

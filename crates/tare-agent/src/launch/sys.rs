@@ -278,7 +278,7 @@ pub(crate) fn end_with_parent(
     if expected.is_some_and(|expected| expected != found) {
         return Err(io::Error::new(
             io::ErrorKind::NotFound,
-            "whoever started this has ended already",
+            "the process that started this has ended already",
         ));
     }
     Ok(found)

@@ -192,7 +192,7 @@ impl Page {
             row[(number % places) as usize]
         });
         let who = holder.map_or_else(
-            || "nobody began".to_owned(),
+            || "no worker began".to_owned(),
             |place| format!("the worker at place {place} kept its turn"),
         );
         ProbeError::Failed(Failure::Lost(format!(

@@ -275,7 +275,7 @@ fn aa(dossier: &Dossier) -> CheckItem {
         alarms <= allowed,
         format!(
             "{} of {}, {allowed} are allowed by chance",
-            counted(alarms, "false alarm"),
+            counted(alarms, "false positive"),
             counted(compared, "cell")
         ),
     )

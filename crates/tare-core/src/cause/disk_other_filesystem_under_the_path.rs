@@ -14,7 +14,7 @@ const IN_MEMORY: &[&str] = &["tmpfs", "ramfs", "rootfs"];
 pub(super) static CAUSE: Entry = Entry {
     id: "disk.other-filesystem-under-the-path",
     title: "The same path lies on another file system or another device",
-    mechanism: "A temporary folder is often memory on one side and a disk on the other. A flush to memory costs nothing \
+    mechanism: "A temporary folder is often memory on one side and a disk on the other. A flush to memory takes no time \
                 and one to a disk waits for it, so that the same program looks hundreds of times slower without any \
                 cost of the environment.",
     needs: &[

@@ -18,7 +18,7 @@ pub(super) static CAUSE: Entry = Entry {
     ],
     size: "Fork and exec 0.5 ms, all namespaces 1.5 ms, crun 9–16 ms, runc 17–23 ms, a compiled filter 21–28 ms more; \
            an engine's `run` 170 ms with the host's namespaces, 277 ms with a network namespace, 330–350 ms by default.",
-    advice: "Report start-up beside the steady state and never subtract it blindly; keep a container warm and start \
+    advice: "Report start-up next to the steady state and never subtract it blindly; keep a container warm and start \
              further programs in it; a container that needs no network can do without one.",
     price: "A warm container holds memory, and no network means no network; using the host's network instead saves a \
             tenth of a second and loses the separation.",

@@ -195,7 +195,7 @@ pub fn without(case: &Case<'_>, name: &str) -> Counterfactual {
         Counterfactual::Settings(one(name, ""))
     } else if own::is_own(&case.arm.settings) {
         Counterfactual::NotHere(
-            "the options of a container of your own are left away one by one instead".into(),
+            "the options of your container are removed one by one instead".into(),
         )
     } else {
         Counterfactual::NotHere(format!(

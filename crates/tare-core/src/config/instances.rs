@@ -33,7 +33,7 @@ pub(super) fn expanded(
             Some(word) => Err(source.error(
                 Some(word.span()),
                 "`spread` says where instances run, and `instances` does not say how many",
-                Some("add `instances = [1, 2, 3]`, or leave `spread` out".into()),
+                Some("add `instances = [1, 2, 3]`, or remove `spread`".into()),
             )),
         };
     };

@@ -125,11 +125,11 @@ pub fn fix(program: &str, driver: &str, settings: &Params) -> String {
             )
         }
         Some(image) => format!(
-            "install `{program}` in the image `{}`, or leave `image` out: then the host's own `{program}` is packed",
+            "install `{program}` in the image `{}`, or remove `image`: then the host's own `{program}` is packed",
             image.escape_debug()
         ),
         None if settings.text("rootfs") == Some("minimal") => {
-            format!("leave `rootfs` out: then the root is the host's own, with its `{program}`")
+            format!("remove `rootfs`: then the root is the host's own, with its `{program}`")
         }
         None => format!("install `{program}` and run again"),
     }

@@ -1,4 +1,4 @@
-//! The cells of an arm by what they mean: what costs, what costs less, what makes no difference that matters, what differs
+//! The cells of an arm by what they mean: what costs, what costs less, what makes no relevant difference, what differs
 //! only by itself, what is open, what could not be measured. Largest first in each.
 //!
 //! Table and page show the same groups in the same order, so that what a reader found in one is found in the other.

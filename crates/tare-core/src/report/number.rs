@@ -219,7 +219,7 @@ pub(crate) fn level_text(span: &Span) -> String {
 pub(crate) fn glance(span: &Span) -> String {
     let least = if span.point < 10.0 { 2 } else { 0 };
     let mut digits = significant(span.high - span.low, 1).clamp(least, 3);
-    #[allow(clippy::float_cmp, reason = "1 itself is told as 1")]
+    #[allow(clippy::float_cmp, reason = "1 itself is printed as 1")]
     let is_one = |end: f64| end != 1.0 && format!("{end:.digits$}") == format!("{:.digits$}", 1.0);
     let excludes_one = span.low > 1.0 || span.high < 1.0;
     if excludes_one && (is_one(span.low) || is_one(span.high)) {

@@ -209,7 +209,7 @@ fn carried(asked: &Asked, cell: Option<&DossierCell>) -> Vec<String> {
     if cell.is_some_and(|cell| cell.in_turn) {
         lines.push("stopped every few milliseconds, in turn with its copies elsewhere".to_owned());
     } else if let Some(why) = &asked.in_one_go {
-        lines.push(format!("run in one go, because it {why}"));
+        lines.push(format!("run uninterrupted, because it {why}"));
     }
     lines
 }

@@ -210,7 +210,7 @@ pub(super) fn copy(ask: &Ask) -> Option<ArmSpec> {
     let settings = ask.own.as_ref()?.copy.as_ref()?;
     let mut arm = ArmSpec::new(super::arm_id(COPY), ask.driver.as_str(), settings.clone());
     arm.change = ask.change();
-    let what = "what the running container has become since it was started (its own processes beside the command, its files, its memory)";
+    let what = "what the running container has become since it was started (its own processes next to the command, its files, its memory)";
     arm.role.suspects.push(Suspect {
         cause: RUNNING.to_owned(),
         claim: format!("{what}{CLAIM}"),

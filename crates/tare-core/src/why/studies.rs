@@ -445,7 +445,7 @@ pub(super) mod tests {
         assert!(study.blocks_max >= FEWEST);
         let trials = study.arms.len() as u64 * u64::from(study.blocks_max);
         assert!(trials * SECOND <= 25 * SECOND, "{trials} trials");
-        assert_eq!(study.workloads.len(), 2, "start-up beside it");
+        assert_eq!(study.workloads.len(), 2, "with start-up");
     }
 
     #[test]

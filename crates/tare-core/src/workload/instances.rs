@@ -91,21 +91,21 @@ pub fn check(spec: &WorkloadSpec, recipe: &Recipe) -> Result<(), ParamError> {
                 "`{}` has two ends on this path, and several at once are not distinguished",
                 spec.id
             ),
-            Some("run it over `loopback`, or leave `instances` out".to_owned()),
+            Some("run it over `loopback`, or remove `instances`".to_owned()),
         ),
         Recipe::Cluster { .. } => refused(
             format!(
                 "`{}` has several nodes already, and several clusters at once are not distinguished",
                 spec.id
             ),
-            Some("leave `instances` out, and say how many nodes it has".to_owned()),
+            Some("remove `instances`, and say how many nodes it has".to_owned()),
         ),
         Recipe::Lifecycle => refused(
             format!(
                 "`{}` starts and stops an environment and runs nothing in it",
                 spec.id
             ),
-            Some("leave `instances` out".to_owned()),
+            Some("remove `instances`".to_owned()),
         ),
     }
 }

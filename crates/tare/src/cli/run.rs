@@ -406,7 +406,7 @@ struct Resumed {
 fn resumed(store: &Store, text: &str, is_trusted: bool) -> Result<Resumed, Failed> {
     let run = if text.is_empty() {
         store.latest_unfinished()?.ok_or_else(|| {
-            Failed::new(Exit::Usage, "there is no interrupted run to go on with")
+            Failed::new(Exit::Usage, "there is no interrupted run to resume")
                 .hint("`tare runs` lists the runs")
         })?
     } else {
@@ -419,9 +419,9 @@ fn resumed(store: &Store, text: &str, is_trusted: bool) -> Result<Resumed, Faile
         trusted::check_size(&stored.study)?;
     }
     if !is_trusted && !is_own {
-        let what = format!("run {run} was not begun here, and to go on with it");
+        let what = format!("run {run} was not begun here, and resuming it");
         return Err(trusted::refusal(&what, &stored.study).hint(format!(
-            "`tare show {run} --json` shows the study; `--trust` goes on with it all the same"
+            "`tare show {run} --json` shows the study; `--trust` resumes it all the same"
         )));
     }
     let study = stored.study;

@@ -161,7 +161,7 @@ impl Pages {
         };
         match asked.path {
             "/" => return Ok(page(listed(&store, asked.field("find"))?)),
-            "/beside" => {
+            "/compare" => {
                 let [first, second] = ["a", "b"].map(|name| {
                     let run = recount::resolve(&store, asked.field(name))?;
                     recount::dossier(&store, &run)

@@ -21,7 +21,7 @@ pub(super) const NO_CAPABILITIES_BESIDE: (&str, &str) = (
 /// What is wrong with files to pack beside an image, and what to do.
 pub(super) const NOT_PACKED: (&str, &str) = (
     "`programs`, `packages`, `files` and `lower_file` are packed, and an `image` of your own is not",
-    "leave `image` out, or put the files into your image",
+    "remove `image`, or put the files into your image",
 );
 
 /// What is wrong with a group of capabilities or namespaces in a list of them, and what to do.

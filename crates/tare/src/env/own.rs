@@ -177,7 +177,7 @@ pub(super) fn in_memory(target: &str, client: &str) -> Difference {
         id: format!("tmpfs-mount.{target}"),
         what: format!("`{flag}`"),
         advice: format!(
-            "leave `{flag}` out of the `{client} run` line (in a compose file: below `volumes:`)"
+            "remove `{flag}` from the `{client} run` line (in a compose file: below `volumes:`)"
         ),
         price: IN_MEMORY_PRICE.to_owned(),
         likelihood: 0.3,
@@ -217,7 +217,7 @@ pub(super) fn variable(
         id: format!("env.{name}"),
         what: format!("the {brings}variable `{name}`"),
         advice: unset.unwrap_or_else(|| {
-            format!("leave `-e {name}=…` out of the `{client} run` line (in a compose file: below `environment:`)")
+            format!("remove `-e {name}=…` from the `{client} run` line (in a compose file: below `environment:`)")
         }),
         price: "whatever it was set for".to_owned(),
         likelihood: if is_likely { 0.6 } else { 0.25 },

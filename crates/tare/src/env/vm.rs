@@ -53,7 +53,7 @@ impl Driver for Vm {
         Ok(Box::new(VmEnvironment::new(arm, settings)))
     }
 
-    /// Emulators and leashes are processes with the run's label, and a TAP device goes with its emulator.
+    /// Emulators and sandboxes are processes with the run's label, and a TAP device goes with its emulator.
     fn sweep(&self, cx: &Context<'_>, run: &str) -> Result<Vec<String>, EnvError> {
         if !cfg!(target_os = "linux") {
             return Ok(Vec::new());

@@ -122,7 +122,7 @@ impl RunError {
             Self::UnknownDriver { .. } => "see `tare list environments`".to_owned(),
             Self::UnknownWorkload(_) => "see `tare list workloads`".to_owned(),
             Self::RequiredArm { fix, .. } => return fix.clone(),
-            Self::DifferentTools { .. } => "leave `image` out so that the host's own files are used, give every arm the same image, or allow it with `allow_different_tools = true` under [design] or `--allow-different-tools`: those cells are then labelled `different-tool`".to_owned(),
+            Self::DifferentTools { .. } => "remove `image` so that the host's own files are used, give every arm the same image, or allow it with `allow_different_tools = true` under [design] or `--allow-different-tools`: those cells are then labelled `different-tool`".to_owned(),
             Self::Complete { run, has_more: true } => format!(
                 "`--budget T` with `--resume` adds blocks in so much more time; see `tare show {run}`"
             ),

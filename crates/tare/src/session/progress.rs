@@ -104,7 +104,7 @@ impl Observer for Progress {
     }
 }
 
-/// What arms cost so far, in a line: `so far, docker: 9 cost more, 12 no difference that matters, 7 open`.
+/// What arms cost so far, in a line: `so far, docker: 9 cost more, 12 no relevant difference, 7 open`.
 pub(crate) fn so_far(arms: &[SoFar]) -> Option<String> {
     let told: Vec<String> = arms
         .iter()
@@ -113,7 +113,7 @@ pub(crate) fn so_far(arms: &[SoFar]) -> Option<String> {
             let parts = [
                 (arm.more, "cost more"),
                 (arm.less, "cost less"),
-                (arm.nothing, "no difference that matters"),
+                (arm.nothing, "no relevant difference"),
                 (arm.open, "open"),
             ];
             let parts = parts.iter().filter(|(count, _)| *count > 0);
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(so_far(&[arm(A_PRIME, [0, 0, 9, 0])]), None);
         assert_eq!(
             so_far(&[arm("box", [0, 0, 3, 0]), arm("docker", [9, 1, 12, 6])]).unwrap(),
-            "so far, box: 3 no difference that matters; docker: 9 cost more, 1 cost less, 12 no difference that matters, 6 open"
+            "so far, box: 3 no relevant difference; docker: 9 cost more, 1 cost less, 12 no relevant difference, 6 open"
         );
     }
 }

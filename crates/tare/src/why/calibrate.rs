@@ -107,11 +107,11 @@ pub fn look(
     remarks.extend(match &in_slices {
         _ if is_server => None,
         Ok(slices) => format!(
-            "the command only computes: its copies take turns, stopped every {} ms",
+            "the command only computes: its copies are interleaved in slices of {} ms",
             slices.ns / 1_000_000
         )
         .into(),
-        Err(why) => format!("the command is run in one go, because it {why}").into(),
+        Err(why) => format!("the command runs uninterrupted, because it {why}").into(),
     });
     let mut first = First {
         host,

@@ -17,7 +17,7 @@ pub(crate) fn too_long(ask: &Ask, first: &First) -> Failed {
     Failed::new(
         Exit::Failure,
         format!(
-            "the command takes {} {} and took {} in `{}`, once: {:.2} times as much, without an interval; six blocks of both do not fit into the budget",
+            "the command takes {} {} and took {} in `{}`, once: {:.2}×, without an interval; six blocks of both do not fit into the budget",
             report::terminal::time(host),
             if ask.own.is_some() {
                 "in what it is compared with"

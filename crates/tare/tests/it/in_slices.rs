@@ -60,7 +60,7 @@ fn why_says_why_a_command_that_sleeps_runs_in_one_go() {
     let dossier = why(&Product::new(), &["sleep", "0.2"]);
     assert_ne!(cell(&dossier)["in_turn"], true, "{dossier:#}");
     assert!(
-        carried(&dossier).contains("in one go, because it waits for"),
+        carried(&dossier).contains("uninterrupted, because it waits for"),
         "{dossier:#}"
     );
 }

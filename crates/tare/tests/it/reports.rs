@@ -162,14 +162,14 @@ fn runs_are_served_to_this_address_and_to_no_other_name_or_site() {
                 server.address
             ),
         ),
-        server.ask("/beside?a=latest&b=latest", "attacker.example", ""),
+        server.ask("/compare?a=latest&b=latest", "attacker.example", ""),
         server.ask(
             "/history?cell=x",
             &server.address,
             "\r\nSec-Fetch-Site: cross-site",
         ),
         server.get("/?find=%zz"),
-        server.get("/beside?a=latest&b=no-such-run"),
+        server.get("/compare?a=latest&b=no-such-run"),
         list,
     ];
     let statuses: Vec<&str> = answers.iter().map(|answer| status(answer)).collect();
@@ -212,7 +212,7 @@ fn stored_runs_are_searched_set_beside_each_other_and_followed_over_time() {
         assert!(found.contains(&format!("{n} of 2 runs")), "{found}");
         assert!(!found.contains("<b>"), "{found}");
     }
-    let beside = server.get(&format!("/beside?a={}&b={}", runs[1], runs[0]));
+    let beside = server.get(&format!("/compare?a={}&b={}", runs[1], runs[0]));
     assert!(beside.contains("of 2 costs are the same"), "{beside}");
     let history = between(&beside, "href=\"/history?")[0].replace("&amp;", "&");
     let history = server.get(&format!("/history?{history}"));

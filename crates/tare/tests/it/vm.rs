@@ -331,14 +331,14 @@ fn an_emulator_that_is_killed_is_told_and_one_whose_host_dies_does_not_stay() {
     instance.stop(&world.cx()).unwrap();
     environment.remove(&world.cx()).unwrap();
     before.assert_restored(&world, "a killed emulator");
-    a_leashed_program_ends_with_whoever_asked_for_it(&world);
+    a_sandboxed_program_ends_with_whoever_asked_for_it(&world);
 }
 
-/// The processes of the run whose command holds this and which are on no leash but run by themselves.
+/// The processes of the run whose command holds this and which are in no sandbox but run by themselves.
 fn running(world: &World, program: &str) -> Vec<u32> {
     labelled(world.run.as_str())
         .into_iter()
-        .filter(|(_, command)| command.contains(program) && !command.contains(" leash "))
+        .filter(|(_, command)| command.contains(program) && !command.contains(" sandbox "))
         .map(|(pid, _)| pid)
         .collect()
 }
@@ -396,11 +396,11 @@ fn a_shared_folder_whose_server_ends_is_told_and_a_folder_that_cannot_be_served_
     before.assert_restored(&world, "a served folder");
 }
 
-/// The leash alone, around a program that would sleep for long: its parent is killed without a word.
-fn a_leashed_program_ends_with_whoever_asked_for_it(world: &World) {
+/// The sandbox alone, around a program that would sleep for long: its parent is killed without a word.
+fn a_sandboxed_program_ends_with_whoever_asked_for_it(world: &World) {
     let agent = world.agents.host().path.clone();
     let mut parent = Command::new("sh")
-        .args(["-c", "\"$0\" leash -- sleep 600 & wait"])
+        .args(["-c", "\"$0\" sandbox -- sleep 600 & wait"])
         .arg(agent)
         .env("TARE_RUN", world.run.as_str())
         .stdin(Stdio::null())

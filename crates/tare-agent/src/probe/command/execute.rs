@@ -161,7 +161,7 @@ fn in_slices(
             return Ok(None);
         }
         return Err(ProbeError::Unavailable(Reason::Unsupported(
-            "`command` cannot take turns: a program that runs to its end".to_owned(),
+            "`command` cannot be interleaved: a program that runs to its end".to_owned(),
         )));
     };
     #[cfg(target_os = "linux")]
@@ -220,7 +220,7 @@ fn not_started(program: &Path, error: &io::Error) -> ProbeError {
 
 fn no_thread(error: &io::Error) -> ProbeError {
     ProbeError::Failed(Failure::Probe(format!(
-        "start a thread beside the program: {error}{}",
+        "start a thread next to the program: {error}{}",
         of_limit(error.kind())
     )))
 }

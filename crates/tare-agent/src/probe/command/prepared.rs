@@ -177,7 +177,7 @@ impl Blanks {
         match &self.port {
             Some(port) => Ok(text.replace(PORT, port)),
             None if text.contains(PORT) => Err(refused(format!(
-                "`{PORT}` stands for nothing: the program neither serves nor is told a port"
+                "`{PORT}` stands for nothing: the program neither serves nor gets a port"
             ))),
             None => Ok(text),
         }

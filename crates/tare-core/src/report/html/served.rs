@@ -52,7 +52,7 @@ pub fn index(found: &[Listed], n_found: usize, n_all: usize, search: &str) -> St
             }
             @if n_all == 0 { p { "The store holds no run yet; " code { "tare run" } " makes one." } }
             @else if !found.is_empty() {
-                form action="/beside" {
+                form action="/compare" {
                     div.scroll tabindex="0" role="region" aria-label="runs" {
                         table.runs role="table" {
                             caption { "Choose one as A and one as B to compare their overheads." }
@@ -278,7 +278,7 @@ pub fn history(moments: &[Moment], n_left_out: usize) -> String {
                         td.verdict.(figures::tone(&moment.cell)) { (words::guarded_verdict(&moment.cell)) }
                         td.num { @if let Some(before) = before {
                             @let row = set_beside(&before.cell, &moment.cell);
-                            a href={ "/beside?a=" (encoded(&before.run)) "&b=" (encoded(&moment.run)) } { (sign(&row)) " " (ratio(row.quotient.as_ref())) }
+                            a href={ "/compare?a=" (encoded(&before.run)) "&b=" (encoded(&moment.run)) } { (sign(&row)) " " (ratio(row.quotient.as_ref())) }
                         } @else { "–" } }
                     }
                 } }

@@ -176,7 +176,7 @@ const COMPARED: &str = "compared with: ";
 pub(crate) fn applied_text(applied: &DossierApplied) -> String {
     let ratio = applied.ratio.map_or_else(String::new, |ratio| {
         format!(
-            " it costs {:.2} times as much as what it is compared with [{:.2}, {:.2}],",
+            " it is at {:.2}× of what it is compared with [{:.2}, {:.2}],",
             ratio.point, ratio.low, ratio.high
         )
     });

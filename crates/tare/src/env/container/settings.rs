@@ -198,7 +198,7 @@ fn check(
             LIKE,
             (
                 "`like` puts another root in place of the host's, which has none of its private paths",
-                "leave `rootfs` and `private_paths` out, and keep the mount namespace",
+                "remove `rootfs` and `private_paths`, and keep the mount namespace",
             ),
         ),
         (
@@ -209,7 +209,7 @@ fn check(
         (
             read.is_said(&BRIDGE) && (network.is_some_and(|it| it != Network::Veth) || !namespaces.net),
             BRIDGE,
-            ("`bridge` is a place for a veth pair", "network = \"veth\", or leave `bridge` out"),
+            ("`bridge` is a place for a veth pair", "network = \"veth\", or remove `bridge`"),
         ),
         (
             !has_groups && !limits.is_empty(),

@@ -12,7 +12,7 @@ use super::facts;
 use super::instance::Belongings;
 use super::settings::Network;
 
-const PRIVILEGED_FIX: &str = "leave `privileged` out; this engine cannot grant it";
+const PRIVILEGED_FIX: &str = "remove `privileged`; this engine cannot grant it";
 const CAP_FIX: &str =
     "add to `cap_drop` what the engine itself lacks: see CapBnd in /proc/$(pidof dockerd)/status";
 

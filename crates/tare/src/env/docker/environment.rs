@@ -356,7 +356,7 @@ impl DockerEnvironment {
                             "the container's root is read-only, and an agent cannot be shown in it from here: {engine}"
                         ),
                         fix: Some(
-                            "leave `--read-only` out, or ask on the engine's own machine".into(),
+                            "remove `--read-only`, or ask on the engine's own machine".into(),
                         ),
                     });
                 }

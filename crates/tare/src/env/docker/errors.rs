@@ -87,7 +87,7 @@ static KNOWN: &[Known] = &[
         &["unable to apply caps … operation not permitted"],
         "the engine does not hold every capability that it is to give away, so neither `privileged` \
               nor `cap_add = \"ALL\"` can work here",
-        "leave `privileged` out, or use `cap_add = \"ALL\"` with `cap_drop` naming what the engine lacks",
+        "remove `privileged`, or use `cap_add = \"ALL\"` with `cap_drop` naming what the engine lacks",
     ),
     Known::absent(
         &["pivot … device or resource busy"],
@@ -126,7 +126,7 @@ static KNOWN: &[Known] = &[
     Known::absent(
         &["port is already allocated", "bind: address already in use"],
         "the port that `port` names is taken on this machine",
-        "leave `port` out, and the engine chooses a free one; `ss -ltnp` says who has it",
+        "remove `port`, and the engine chooses a free one; `ss -ltnp` says who has it",
     ),
     Known::absent(
         &["cannot join network of a non running container"],
@@ -141,7 +141,7 @@ static KNOWN: &[Known] = &[
     Known::absent(
         &["failed to create shim … seccomp"],
         "the runtime cannot load the seccomp profile",
-        "leave `seccomp` out to see whether the container starts without it, then mend the profile",
+        "remove `seccomp` to see whether the container starts without it, then mend the profile",
     ),
     Known::absent(
         &["decoding seccomp profile failed"],
@@ -159,7 +159,7 @@ static KNOWN: &[Known] = &[
             "was found but does not match",
         ],
         "the image is for another platform than `platform` names",
-        "`docker pull --platform …` fetches the other one; or leave `platform` out",
+        "`docker pull --platform …` fetches the other one; or remove `platform`",
     ),
     Known::absent(
         &["logging plugin … not found", "no log driver named"],

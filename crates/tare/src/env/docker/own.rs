@@ -428,7 +428,7 @@ fn advise(
 ) {
     let of = match source {
         Source::Line(_) => return,
-        Source::Container(_) | Source::Inside(_) => " out of what it is made with",
+        Source::Container(_) | Source::Inside(_) => " from what it is made with",
         Source::Service { service, .. } => {
             let ids = std::slice::from_ref(&difference.id);
             if let Some(patch) = section.and_then(|section| remedy::patch(service, section, ids)) {
@@ -436,12 +436,10 @@ fn advise(
                     format!("`{patch}` in a `compose.override.yml` next to the file");
                 return;
             }
-            " out of what the service has"
+            " from what the service has"
         }
     };
-    difference.advice = difference
-        .advice
-        .replace(" out of the `docker run` line", of);
+    difference.advice = difference.advice.replace(" from the `docker run` line", of);
 }
 
 /// The file in the run's folder in which the configuration is kept.

@@ -144,7 +144,7 @@ impl System {
                     "the engine runs {} containers, and `{platform}` is none",
                     self.name()
                 ),
-                &format!("leave `platform` out, or name one that begins with `{word}/`"),
+                &format!("remove `platform`, or name one that begins with `{word}/`"),
             );
         }
         if self == Self::Linux {

@@ -101,7 +101,7 @@ impl Started {
             id: DIRECTORY.to_owned(),
             what: format!("`{flag}`"),
             advice: format!(
-                "leave `{flag}` out of the `{client} run` line (in a compose file: `working_dir:`)"
+                "remove `{flag}` from the `{client} run` line (in a compose file: `working_dir:`)"
             ),
             price: "it is started where the image says, and finds other files there".to_owned(),
             likelihood: 0.15,

@@ -76,7 +76,7 @@ pub(crate) fn guard(
         return Err(EnvError::Absent {
             why: format!("`--loosen {}` names nothing that is kept", printable(name)),
             fix: Some(if known.is_empty() {
-                "this container has no protection of its own: leave `--loosen` out".to_owned()
+                "this container has no protection of its own: remove `--loosen`".to_owned()
             } else {
                 format!("it keeps: {}", known.join(", "))
             }),

@@ -133,7 +133,7 @@ fn judged(share: &Share, policy: Policy<'_>, notes: &mut Vec<String>) -> Shown {
     let steers = share.steers();
     if steers && !is_open {
         notes.push(format!(
-            "`{source}` is not shown inside: whoever can connect to it steers the machine; `--share-writable` shows it"
+            "`{source}` is not shown inside: a process that connects to it controls the machine; `--share-writable` shows it"
         ));
         return Fate::Gone.into();
     }
@@ -158,7 +158,7 @@ fn judged(share: &Share, policy: Policy<'_>, notes: &mut Vec<String>) -> Shown {
     let holds_sockets = share.is_folder() && may_hold_sockets(&share.source);
     if !machine.is_here() && holds_sockets {
         notes.push(format!(
-            "`{source}` is not shown inside: sockets may lie in it by which its machine is steered; `--share-writable` shows it"
+            "`{source}` is not shown inside: it may hold sockets that control its machine; `--share-writable` shows it"
         ));
         return Fate::Gone.into();
     }
@@ -226,7 +226,7 @@ fn covered(share: &Share, policy: Policy<'_>, fate: &Fate, notes: &mut Vec<Strin
     }
     if !steering.is_empty() {
         notes.push(format!(
-            "in `{source}` the sockets by which the machine is steered are covered ({}); `--share-writable` shows them",
+            "in `{source}` the sockets that control the machine are covered ({}); `--share-writable` shows them",
             printable(&steering.join(", "))
         ));
     }
@@ -350,7 +350,7 @@ fn processes(host: &mut Value, notes: &mut Vec<String>) {
     };
     host["PidsLimit"] = json!(limit.saturating_add(OUR_PROCESSES));
     notes.push(format!(
-        "`--pids-limit {limit}` is raised by {OUR_PROCESSES}, for processes and threads of Tare's own beside the command"
+        "`--pids-limit {limit}` is raised by {OUR_PROCESSES}, for processes and threads of Tare's own next to the command"
     ));
 }
 

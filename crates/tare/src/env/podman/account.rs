@@ -25,7 +25,7 @@ impl Account {
         if !cfg!(unix) {
             return Err(EnvError::Absent {
                 why: "acting as another user is not available on this system".into(),
-                fix: Some("leave `as` out".into()),
+                fix: Some("remove `as`".into()),
             });
         }
         let own = files::own_uid();
@@ -44,7 +44,7 @@ impl Account {
         if own != 0 {
             return Err(EnvError::Denied {
                 what: format!("only root may run podman as `{}`", account.name),
-                fix: Some("run Tare as that user and leave `as` out, or run it as root".into()),
+                fix: Some("run Tare as that user and remove `as`, or run it as root".into()),
             });
         }
         Ok(Some(account))

@@ -354,10 +354,9 @@ impl Podman {
         }
         if matches!(wish.source, Source::Container(_)) {
             for difference in &mut differences {
-                difference.advice = difference.advice.replace(
-                    " out of the `podman run` line",
-                    " out of what it is made with",
-                );
+                difference.advice = difference
+                    .advice
+                    .replace(" from the `podman run` line", " from what it is made with");
             }
         }
         let machine = PodmansMachine {

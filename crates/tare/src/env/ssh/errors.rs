@@ -83,7 +83,7 @@ static KNOWN: &[Known] = &tare_model::rows! {
         "no machine has the name `HOST`: LINE",
         "check the name, or give it to an address in your ssh configuration (`ssh -G HOST` shows what it says)",
     ),
-    Known::absent(&["connection refused"], "nobody listens: LINE", "start an ssh server there, or give its `port`"),
+    Known::absent(&["connection refused"], "no server listens: LINE", "start an ssh server there, or give its `port`"),
     Known::absent(
         &["no route to host", "network is unreachable"],
         "`HOST` cannot be reached: LINE",

@@ -97,11 +97,11 @@ pub(super) fn boot(
     }
 }
 
-/// How long an emulator may take to go once its leash is gone.
+/// How long an emulator may take to go once its sandbox is gone.
 const END_LIMIT: Duration = Duration::from_secs(10);
 
-/// Ends a machine; when it returns, the emulator is gone, and not only the leash that it was on. The kernel kills
-/// the emulator a moment after the leash; then nobody is left who holds the standard error of both.
+/// Ends a machine; when it returns, the emulator is gone, and not only the sandbox that it was on. The kernel kills
+/// the emulator a moment after the sandbox; then nobody is left who holds the standard error of both.
 pub(super) fn end(running: &mut dyn Running) {
     running.kill();
     wait_for_last_words(running, END_LIMIT);

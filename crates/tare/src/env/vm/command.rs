@@ -2,9 +2,9 @@
 //!
 //! Nothing that it would add by itself: no configuration of the user's, no default devices, no window, no
 //! monitor. The channel is a port of a virtio console on the emulator's standard streams, which carries bytes
-//! as they are; the kernel's console is a pipe of which the leash keeps the end. No terminal lies on the way of the
+//! as they are; the kernel's console is a pipe of which the sandbox keeps the end. No terminal lies on the way of the
 //! data.
-//! Where root starts it, the leash makes it nobody's process, with its files opened before; and where it was built
+//! Where root starts it, the sandbox makes it nobody's process, with its files opened before; and where it was built
 //! with it, its own filter forbids it what an emulator never does: other programs, other rights.
 
 use crate::env::prelude::*;
@@ -71,7 +71,7 @@ pub(super) const KVM: &str = "/dev/kvm";
 /// What the emulator forbids itself. Old system calls are forbidden by that alone.
 const OWN_FILTER: &str = "on,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
 
-/// The files that the leash opens, in order, as the emulator reaches them.
+/// The files that the sandbox opens, in order, as the emulator reaches them.
 const KERNEL_FILE: &str = "/proc/self/fd/{tare.file.0}";
 const INITRAMFS_FILE: &str = "/proc/self/fd/{tare.file.1}";
 const DISK_FILE: &str = "/proc/self/fd/{tare.file.2}";
@@ -263,10 +263,10 @@ impl Machine<'_> {
         arguments
     }
 
-    /// The whole command: the emulator on the agent's leash, with the run's label.
+    /// The whole command: the emulator in the agent's sandbox, with the run's label.
     pub(super) fn command(&self, agent: &AgentBinary) -> CommandLine {
         let parent = std::process::id().to_string();
-        let mut arguments = ["leash", "--parent", &parent, "--unprivileged"]
+        let mut arguments = ["sandbox", "--parent", &parent, "--unprivileged"]
             .map(str::to_owned)
             .to_vec();
         let mut add = |option: &str, value: &str| {
@@ -344,15 +344,15 @@ mod tests {
     }
 
     #[test]
-    fn no_path_reaches_the_emulator_and_all_of_them_the_leash() {
+    fn no_path_reaches_the_emulator_and_all_of_them_the_sandbox() {
         let disk = Path::new("/x,y z/disk");
         let settings = Params::new().with("disk", "virtio");
         let line = line(&settings, Link::User, Some(disk));
         let end = line.iter().position(|word| word == "--").unwrap();
-        let (leash, emulator) = line.split_at(end);
-        assert_eq!(after(leash, "--read"), ["/boot/vmlinuz"]);
-        assert_eq!(after(leash, "--write"), ["/a/initramfs", "/x,y z/disk"]);
-        assert_eq!(after(leash, "--console"), ["/a,b/console 1"]);
+        let (sandbox, emulator) = line.split_at(end);
+        assert_eq!(after(sandbox, "--read"), ["/boot/vmlinuz"]);
+        assert_eq!(after(sandbox, "--write"), ["/a/initramfs", "/x,y z/disk"]);
+        assert_eq!(after(sandbox, "--console"), ["/a,b/console 1"]);
         assert!(
             !emulator
                 .iter()
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_folder_comes_over_a_socket_that_the_leash_connects() {
+    fn a_shared_folder_comes_over_a_socket_that_the_sandbox_connects() {
         let socket = Some(Path::new("/x,y/shared.sock"));
         let settings = Params::new().with("memory", "512m").with("disk", "virtio");
         for (disk, number) in [(None, 2), (Some(Path::new("/disk")), 3)] {
@@ -409,14 +409,14 @@ mod tests {
     }
 
     #[test]
-    fn a_tap_device_is_made_by_the_leash_and_no_other_network_is() {
+    fn a_tap_device_is_made_by_the_sandbox_and_no_other_network_is() {
         let tap = line(&Params::new(), Link::Tap, None);
         let end = tap.iter().position(|word| word == "--").unwrap();
         assert_eq!(&tap[end - 3..end], ["--tap", "run", "arm-1"]);
         let user = line(&Params::new(), Link::User, None);
         assert_eq!(
             (user[0].as_str(), after(&user, "--tap").len()),
-            ("leash", 0)
+            ("sandbox", 0)
         );
         let none = line(&Params::new().with("nic", "none"), Link::None, None);
         assert!(after(&none, "-netdev").is_empty());

@@ -169,7 +169,7 @@ impl VmEnvironment {
         let agent = cx.agent.pinned().display().to_string();
         let label = self.instance_name();
         let arguments = [
-            "leash",
+            "sandbox",
             "--tap",
             cx.run.as_str(),
             &label,
@@ -184,7 +184,7 @@ impl VmEnvironment {
         }
         let why = String::from_utf8_lossy(&finished.stderr)
             .trim()
-            .trim_start_matches("tare-agent: leash: ")
+            .trim_start_matches("tare-agent: sandbox: ")
             .escape_debug()
             .to_string();
         if self.settings.network == Network::Tap {
@@ -361,11 +361,11 @@ impl Environment for VmEnvironment {
     }
 }
 
-/// As whom the emulator on this leash runs and whether a filter of system calls is on it: asked of the kernel, for
+/// As whom the emulator in this sandbox runs and whether a filter of system calls is on it: asked of the kernel, for
 /// what was asked for need not be what there is.
-fn held_back(leash: u32) -> Vec<(&'static str, String)> {
+fn held_back(sandbox: u32) -> Vec<(&'static str, String)> {
     let read = |path: String| files::read_text(path.as_ref()).unwrap_or_default();
-    let children = read(format!("/proc/{leash}/task/{leash}/children"));
+    let children = read(format!("/proc/{sandbox}/task/{sandbox}/children"));
     let Some(emulator) = children.split_whitespace().next() else {
         return Vec::new();
     };

@@ -69,7 +69,7 @@ impl Sharing {
         );
         let program = self.program.display().to_string();
         let arguments = [
-            "leash",
+            "sandbox",
             "--parent",
             &parent,
             "--listen",

@@ -42,7 +42,7 @@ pub(super) fn adapted(
     pick: Option<&Pick>,
 ) -> Result<UserClient, Failed> {
     if own.bare.text("network") == Some("host") {
-        return Err(on_machines_network().hint("leave `--network host` and `--host-network-ok` out, and publish the port: `docker run -p 8080:80 …`"));
+        return Err(on_machines_network().hint("remove `--network host` and `--host-network-ok`, and publish the port: `docker run -p 8080:80 …`"));
     }
     let mut published = own.published.iter();
     let wanted = published.find(|(outside, _)| *outside == client.port);
@@ -102,7 +102,7 @@ pub(crate) fn in_environment(
     settings: &Params,
 ) -> Result<(UserClient, String), Failed> {
     if settings.text("network") == Some("host") {
-        return Err(on_machines_network().hint("leave `network=host` out"));
+        return Err(on_machines_network().hint("remove `network=host`"));
     }
     let client = fitted(client, pick, settings.value("cpus").is_some());
     let note = format!(

@@ -202,7 +202,7 @@ fn a_port_that_is_taken_is_said_with_a_way_round() {
         .with("port", i64::from(port));
     let (why, fix) = absent(refusal(&world, &settings));
     assert!(why.contains("taken"), "{why}");
-    assert!(fix.contains("leave `port` out"), "{fix}");
+    assert!(fix.contains("remove `port`"), "{fix}");
     drop(owner);
     // Free again, it is had.
     with_instance(&world, &settings, StartMode::Resident, |instance| {

@@ -209,7 +209,7 @@ fn of_known(field: &Field, text: &str) -> Part {
         difference: Difference {
             id: field.id.to_owned(),
             what: format!("`{given}`"),
-            advice: format!("leave `{given}` out of the `docker run` line{compose}"),
+            advice: format!("remove `{given}` from the `docker run` line{compose}"),
             price: field.price.to_owned(),
             likelihood: field.likelihood,
             may_be_needed: field.may_be_needed,
@@ -285,7 +285,7 @@ fn of_entries(pair: Pair<'_>) -> Vec<Part> {
                     id: format!("{prefix}.{}", printable(&name)),
                     what: format!("`{flag} {text}`"),
                     advice: format!(
-                        "leave `{flag} {text}` out of the `docker run` line (in a compose file: below `{compose}:`)"
+                        "remove `{flag} {text}` from the `docker run` line (in a compose file: below `{compose}:`)"
                     ),
                     price: match field {
                         "SecurityOpt" => "what it forbids is allowed again, or the reverse",
@@ -385,7 +385,7 @@ fn of_user(pair: Pair<'_>) -> Option<Part> {
             id: "user".to_owned(),
             what: format!("`--user {user}`"),
             advice: format!(
-                "leave `--user {user}` out of the `docker run` line (in a compose file: `user:`)"
+                "remove `--user {user}` from the `docker run` line (in a compose file: `user:`)"
             ),
             price: "it runs as the image's user, who is root mostly".to_owned(),
             likelihood: 0.1,

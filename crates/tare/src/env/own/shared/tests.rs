@@ -373,7 +373,7 @@ fn what_reaches_further_is_closed_and_reported() {
             json!({"Binds": ["/var/run/docker.sock:/s"]}),
             "Binds",
             json!([]),
-            "steers the machine",
+            "controls the machine",
         ),
         (
             json!({"VolumesFrom": ["gone"]}),

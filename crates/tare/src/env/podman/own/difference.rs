@@ -62,7 +62,7 @@ struct Engines {
 const ENGINES: [Engines; 3] = [
     Engines {
         id: "engine.seccomp",
-        what: "podman's filter of system calls",
+        what: "Podman's default seccomp profile",
         flag: "security-opt",
         text: "seccomp=unconfined",
         price: "without a filter every system call of the kernel can be attacked from inside",
@@ -71,7 +71,7 @@ const ENGINES: [Engines; 3] = [
     },
     Engines {
         id: "engine.network",
-        what: "the container's own network",
+        what: "Podman's network",
         flag: "network",
         text: "host",
         price: "the program shares the machine's addresses and ports",
@@ -80,7 +80,7 @@ const ENGINES: [Engines; 3] = [
     },
     Engines {
         id: "engine.log",
-        what: "podman's log of the output",
+        what: "Podman's log driver",
         flag: "log-driver",
         text: "none",
         price: "`podman logs` shows nothing",
@@ -220,7 +220,7 @@ fn of_flag(unit: &Unit, id: String, words: &str, command: &[String]) -> Option<D
     Some(Difference {
         id,
         what: format!("`{words}`"),
-        advice: format!("leave `{words}` out of the `podman run` line{compose}"),
+        advice: format!("remove `{words}` from the `podman run` line{compose}"),
         price: known
             .map_or("what it was set for", |field| field.price)
             .to_owned(),

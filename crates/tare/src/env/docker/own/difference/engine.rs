@@ -27,7 +27,7 @@ pub(super) fn parts(pair: Pair<'_>) -> Vec<Part> {
     if !is_privileged && !options.contains_key("seccomp") {
         parts.push(engines(
             "seccomp",
-            "the engine's filter of system calls",
+            "Docker's default seccomp profile",
             "a profile of your own that allows what the program does first; as a measurement: `--security-opt seccomp=unconfined`; for every container, in daemon.json: `\"seccomp-profile\": \"/path/of/it.json\"`",
             "without a filter every system call of the kernel can be attacked from inside",
             0.35,
@@ -38,7 +38,7 @@ pub(super) fn parts(pair: Pair<'_>) -> Vec<Part> {
     if !is_privileged && !options.contains_key("apparmor") {
         parts.push(engines(
             "apparmor",
-            "the engine's AppArmor profile",
+            "Docker's AppArmor profile",
             "a profile of your own; as a measurement: `--security-opt apparmor=unconfined`",
             "what the profile forbids is allowed again",
             0.05,
@@ -53,7 +53,7 @@ pub(super) fn parts(pair: Pair<'_>) -> Vec<Part> {
     if network != "host" && network != "none" && !network.starts_with("container:") {
         parts.push(engines(
             "network",
-            "the container's own network (bridge, address translation, name server)",
+            "Docker's bridge network",
             "`--network host`",
             "the program shares the machine's addresses and ports",
             0.3,
@@ -64,7 +64,7 @@ pub(super) fn parts(pair: Pair<'_>) -> Vec<Part> {
     if body.get("LogConfig").and_then(|log| log["Type"].as_str()) != Some("none") {
         parts.push(engines(
             "log",
-            "the engine's log of the output",
+            "Docker's log driver",
             "`--log-driver local`, or write less; as a measurement: `--log-driver none`; for every container, in daemon.json: `\"log-driver\": \"local\"`",
             "`docker logs` shows less, or nothing",
             0.2,
@@ -110,8 +110,7 @@ fn terminal(pair: Pair<'_>) -> Option<Part> {
         difference: Difference {
             id: "tty".to_owned(),
             what: "`-t` (a terminal as standard output)".to_owned(),
-            advice: "leave `-t` out of the `docker run` line (in a compose file: `tty:`)"
-                .to_owned(),
+            advice: "remove `-t` from the `docker run` line (in a compose file: `tty:`)".to_owned(),
             price: "the program sees no terminal: no colours, and output in blocks".to_owned(),
             likelihood: 0.3,
             may_be_needed: false,

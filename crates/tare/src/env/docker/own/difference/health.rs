@@ -31,7 +31,7 @@ pub(super) fn part(pair: Pair<'_>) -> Option<Part> {
             id: "health".to_owned(),
             what: what.to_owned(),
             advice: "check less often (`--health-interval`, in a compose file: `interval:` below `healthcheck:`) or by less; as a measurement: `--no-healthcheck`".to_owned(),
-            price: "nobody is told when the program hangs".to_owned(),
+            price: "a program that hangs is not reported".to_owned(),
             likelihood: 0.4,
             may_be_needed: false,
             every_ns,

@@ -208,11 +208,11 @@ const ENGINES_FILES: [&str; 3] = ["/etc/hosts", "/etc/resolv.conf", "/etc/hostna
 fn advice(target: &str, flag: &str) -> String {
     if ENGINES_FILES.contains(&target) {
         return format!(
-            "have fewer lines in the file, or leave `{flag}` out of the `docker run` line: the engine writes its own (`--add-host`, `--dns`)"
+            "have fewer lines in the file, or remove `{flag}` from the `docker run` line: the engine writes its own (`--add-host`, `--dns`)"
         );
     }
     format!(
-        "have the files of `{target}` in the container's own layer: leave `{flag}` out of the `docker run` line, and put `COPY … {target}` into the image's Dockerfile (in a compose file: below `volumes:`)"
+        "have the files of `{target}` in the container's own layer: remove `{flag}` from the `docker run` line, and put `COPY … {target}` into the image's Dockerfile (in a compose file: below `volumes:`)"
     )
 }
 

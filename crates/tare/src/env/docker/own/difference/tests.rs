@@ -102,7 +102,10 @@ fn every_part_that_is_not_plain_is_a_difference_and_nothing_else_is() {
             "user"
         ]
     );
-    assert!(!format!("{parts:?}").contains("hush"), "a password is told");
+    assert!(
+        !format!("{parts:?}").contains("hush"),
+        "a password is shown"
+    );
     let same = Pair {
         body: &plain,
         plain: &plain,

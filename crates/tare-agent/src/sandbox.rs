@@ -1,19 +1,19 @@
-//! `leash [--parent PID] [--unprivileged] [--device FILE] [--read FILE]… [--write FILE]… [--listen SOCKET]…
+//! `sandbox [--parent PID] [--unprivileged] [--device FILE] [--read FILE]… [--write FILE]… [--listen SOCKET]…
 //! [--connect SOCKET]… [--console FILE] [--tap RUN LABEL] [--sibling HUB NUMBER] -- PROGRAM ARGUMENTS…`: a program
 //! that ends when whoever asked for it ends.
 //!
-//! For programs that would go on without their host, such as a machine emulator whose guest hangs. The leash
-//! stays beside the program: the kernel kills the program when the leash dies however that happens, and the
-//! leash kills it when its own parent is gone. It has one thread, so that its death is that of its process;
+//! For programs that would go on without their host, such as a machine emulator whose guest hangs. The sandbox
+//! stays beside the program: the kernel kills the program when the sandbox dies however that happens, and the
+//! sandbox kills it when its own parent is gone. It has one thread, so that its death is that of its process;
 //! asking for the kernel's signal directly would tie the program to one thread of the host.
 //! The program has a session of its own: Ctrl-C in the terminal is for the host to understand.
 //! With `--tap` a TAP device is made first and inherited; `{tare.fd}`, `{tare.host}`, `{tare.arm}` and
 //! `{tare.bits}` in the arguments become its descriptor and addresses. With `--sibling` another one is made in
 //! the hub's namespace, and `{tare.sibling.fd}` becomes its descriptor.
-//! With `--unprivileged` the program of a leash that root holds is nobody's: it has no right of root's, only those of
+//! With `--unprivileged` the program of a sandbox that root holds is nobody's: it has no right of root's, only those of
 //! the group that the device is open to. A device that is open to root alone leaves it root. What it needs is opened
 //! for it (`files`): `{tare.file.0}`, `{tare.file.1}` … and `{tare.console}` become descriptors, in order. With
-//! `--listen` and `--connect` two programs on leashes are the two ends of a socket that no other user can reach.
+//! `--listen` and `--connect` two programs in sandboxes are the two ends of a socket that no other user can reach.
 
 mod files;
 
@@ -34,7 +34,7 @@ use crate::tap::{self, Tap};
 /// The status where the program or what it needs is not there, as of a shell.
 const NOT_STARTED: u8 = 127;
 
-/// Runs `leash`; the status is the program's, or 128 and the number of the signal that ended it.
+/// Runs `sandbox`; the status is the program's, or 128 and the number of the signal that ended it.
 #[allow(
     clippy::print_stderr,
     reason = "standard error is where the host reads the reason"
@@ -43,7 +43,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
     match run(arguments) {
         Ok(status) => ExitCode::from(u8::try_from(status).unwrap_or(u8::MAX)),
         Err(problem) => {
-            eprintln!("tare-agent: leash: {problem}");
+            eprintln!("tare-agent: sandbox: {problem}");
             ExitCode::from(NOT_STARTED)
         }
     }
@@ -63,7 +63,7 @@ struct Account {
 }
 
 impl Account {
-    /// Those of a user that no other process has, with the way to this device if one is named: programs on two leashes
+    /// Those of a user that no other process has, with the way to this device if one is named: programs in two sandboxes
     /// cannot touch each other. `None` where the program keeps the rights that there are: an ordinary user's, or root's
     /// because the device is open to nobody else.
     fn of_its_own(device: Option<&str>) -> io::Result<Option<Self>> {
@@ -160,7 +160,7 @@ struct Given {
 
 fn run(arguments: &[String]) -> Result<i32, String> {
     let wanted = Wanted::read(arguments).ok_or(
-        "leash [--parent PID] [--unprivileged] [--device FILE] [--read FILE] [--write FILE] [--listen SOCKET] \
+        "sandbox [--parent PID] [--unprivileged] [--device FILE] [--read FILE] [--write FILE] [--listen SOCKET] \
          [--connect SOCKET] [--console FILE] [--tap RUN LABEL] [--sibling HUB NUMBER] -- PROGRAM ARGUMENTS is expected",
     )?;
     let first = &wanted.argv[0];
@@ -294,16 +294,16 @@ fn watch(fd: libc::c_int) -> libc::pollfd {
     }
 }
 
-/// The child: without the rights that it does not need, tied to the leash, then the program.
-fn become_program(argv: &[String], account: Option<Account>, leash: libc::pid_t) -> ! {
+/// The child: without the rights that it does not need, tied to the sandbox, then the program.
+fn become_program(argv: &[String], account: Option<Account>, sandbox: libc::pid_t) -> ! {
     // The tie comes after the change of user, which would undo it.
     let ready = account
         .map_or(Ok(()), |it| {
             sys::become_user(it.user, it.group, it.device)?;
             sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).map(drop)
         })
-        // The leash may have died before the kernel knew that it matters.
-        .and_then(|()| sys::end_with_parent(libc::SIGKILL, Some(leash)))
+        // The sandbox may have died before the kernel knew that it matters.
+        .and_then(|()| sys::end_with_parent(libc::SIGKILL, Some(sandbox)))
         .and_then(|_| {
             sys::new_session()?;
             sys::reset_signals()
@@ -324,7 +324,7 @@ fn become_program(argv: &[String], account: Option<Account>, leash: libc::pid_t)
     reason = "standard error is where the host reads the reason"
 )]
 fn say(text: &str) {
-    eprintln!("tare-agent: leash: {text}");
+    eprintln!("tare-agent: sandbox: {text}");
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a leashed program reads and writes: opened here, for a program that may not open it by itself.
+//! What a sandboxed program reads and writes: opened here, for a program that may not open it by itself.
 //!
 //! A program that gives up root cannot pass the folders of a run any more, which are closed to everybody else. So
 //! its files are opened while there is the right to, and inherited. A file that it is to change becomes its own; one
