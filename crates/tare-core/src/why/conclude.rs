@@ -33,7 +33,7 @@ use findings::findings;
 pub const WORTH_A_SEARCH: f64 = 1.1;
 
 /// What creating and removing an environment takes.
-const START_UP: &str = "start-up.total.time";
+pub const START_UP: &str = "start-up.total.time";
 
 /// The arm that was asked about.
 pub fn env_arm(run: &RunData) -> Option<&ArmSpec> {

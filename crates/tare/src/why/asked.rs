@@ -283,8 +283,11 @@ fn rounds(ask: &Ask, first: &First, runner: &mut Runner<'_>, mut measured: Measu
     let mut trials = conclude::suspects(&measured.data, &measured.dossier);
     loop {
         let data = &measured.data;
-        // What starting takes has a metric of its own.
-        let metric = trials.first().map_or(&ask.metric, |it| &it.suspect.metric);
+        let why = measured.dossier.why.as_ref();
+        let metric = match why.map(|why| why.outcome) {
+            Some(WhyOutcome::StartUp) => conclude::START_UP,
+            _ => &ask.metric,
+        };
         let before = Before {
             pace: Pace::of(data, &ask.driver, first),
             n_arms: data.head.arms.len(),

@@ -13,6 +13,7 @@
 
 use std::io;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
@@ -81,6 +82,7 @@ pub(super) fn run(
     let mut program = Program {
         first: child.id().cast_signed(),
         strays: Vec::new(),
+        outside: Vec::new(),
     };
     let mut ran = Ran {
         wall: Duration::ZERO,
@@ -118,8 +120,10 @@ enum State {
 /// A program that was started and is not reaped yet, so that its number and its group's stay its own.
 struct Program {
     first: libc::pid_t,
-    /// Processes that left the group and were stopped one by one.
+    /// Processes outside the group that are stopped, each by itself.
     strays: Vec<libc::pid_t>,
+    /// Those that were outside at an earlier stop.
+    outside: Vec<libc::pid_t>,
 }
 
 impl Program {
@@ -188,15 +192,15 @@ impl Program {
         let mut still_at = Instant::now();
         loop {
             let others = self.others();
-            let moving: Vec<libc::pid_t> = others.into_iter().filter(|it| !is_still(*it)).collect();
+            let (still, moving): (Vec<_>, Vec<_>) =
+                others.into_iter().partition(|it| is_still(*it));
             if moving.is_empty() {
+                self.note_outside(&still);
                 return Ok(Some(still_at));
             }
             for process in moving {
-                // SAFETY: numbers only.
-                let is_stray = unsafe { libc::getpgid(process) } != self.first;
-                // One that was told stops as soon as it comes out of the kernel.
-                if is_stray && !self.strays.contains(&process) {
+                // One that was signalled stops as soon as it comes out of the kernel.
+                if self.is_outside(process) && !self.strays.contains(&process) {
                     signal(process, libc::SIGSTOP);
                     self.strays.push(process);
                 }
@@ -205,6 +209,28 @@ impl Program {
             std::thread::sleep(LOOK_AGAIN);
             still_at = Instant::now();
         }
+    }
+
+    /// Takes those outside the group that are still without having been signalled. One that was inside at the stop
+    /// before may have left between the group's signal and its effect: it is stopped, and the group's signal to go on
+    /// does not reach it. One that waits for a disk would run as soon as that answers. One that was outside before and
+    /// is stopped is so by the program itself.
+    fn note_outside(&mut self, still: &[libc::pid_t]) {
+        let outside = still.iter().copied().filter(|it| self.is_outside(*it));
+        let outside: Vec<libc::pid_t> = outside.collect();
+        for process in &outside {
+            let is_by_itself = self.outside.contains(process) && is_stopped(*process);
+            if !(is_by_itself || self.strays.contains(process)) {
+                signal(*process, libc::SIGSTOP);
+                self.strays.push(*process);
+            }
+        }
+        self.outside = outside;
+    }
+
+    fn is_outside(&self, process: libc::pid_t) -> bool {
+        // SAFETY: numbers only.
+        unsafe { libc::getpgid(process) != self.first }
     }
 
     /// Lets all processes go on.
@@ -242,6 +268,11 @@ fn is_still(process: libc::pid_t) -> bool {
         let state = proc::state_of(&thread.path());
         state.is_none_or(|(state, _)| matches!(state, 'T' | 't' | 'Z' | 'X' | 'D'))
     })
+}
+
+fn is_stopped(process: libc::pid_t) -> bool {
+    let state = proc::state_of(Path::new(&format!("/proc/{process}")));
+    state.is_some_and(|(state, _)| state == 'T')
 }
 
 /// Sends a signal to a process, or to a group by its negative number; one that is gone gets none.
@@ -286,6 +317,17 @@ mod tests {
         program: Program,
     }
 
+    impl Started {
+        fn new(child: Child) -> Self {
+            let program = Program {
+                first: child.id().cast_signed(),
+                strays: Vec::new(),
+                outside: Vec::new(),
+            };
+            Self { child, program }
+        }
+    }
+
     impl Drop for Started {
         fn drop(&mut self) {
             for process in self.program.others() {
@@ -314,6 +356,30 @@ mod tests {
         }
     }
 
+    /// What leaves the group while the signal is under way stops outside of it.
+    #[test]
+    fn a_process_that_is_stopped_on_its_way_out_of_the_group_goes_on() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "setsid perl -e '1 while 1' & perl -e '1 while 1'"]);
+        prepare(&mut command).unwrap();
+        let child = command.spawn().unwrap();
+        let mut started = Started::new(child);
+        let program = &mut started.program;
+        let has_left = |program: &Program| {
+            let others = program.others();
+            others.into_iter().find(|it| program.is_outside(*it))
+        };
+        until("one outside", || has_left(program).is_some());
+        let left = has_left(program).unwrap();
+        // As if the group's signal had found it inside.
+        signal(left, libc::SIGSTOP);
+        until("it does not stop", || is_still(left));
+        assert!(program.stop().unwrap().is_some());
+        let before = on_processor(&[left]);
+        program.go_on();
+        until("it does not go on", || on_processor(&[left]) != before);
+    }
+
     #[test]
     fn a_program_with_children_is_stopped_whole_and_goes_on_whole() {
         let script = "perl -e '1 while 1' & setsid perl -e '1 while 1' & perl -e '1 while 1'";
@@ -321,13 +387,7 @@ mod tests {
         command.args(["-c", script]);
         prepare(&mut command).unwrap();
         let child = command.spawn().unwrap();
-        let mut started = Started {
-            program: Program {
-                first: child.id().cast_signed(),
-                strays: Vec::new(),
-            },
-            child,
-        };
+        let mut started = Started::new(child);
         let program = &mut started.program;
         until("three children", || program.others().len() >= 3);
         for _ in 0..20 {
