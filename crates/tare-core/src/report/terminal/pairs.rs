@@ -2,7 +2,7 @@
 //!
 //! A row of three columns shows six pairs of four arms, where a table for each pair would be six tables. Where the triangle
 //! does not fit, there is a line for each pair. Every entry has the sign of its verdict before it.
-//! What it cannot see: which pairs the reader cares for; all are told.
+//! What it cannot see: which pairs the reader cares for; all that have a ratio are shown.
 
 use tare_model::dossier::{Dossier, DossierCell};
 
@@ -17,9 +17,19 @@ pub(super) fn draw(out: &mut String, dossier: &Dossier, names: &Names<'_>, style
     if dossier.pairs.is_empty() {
         return;
     }
-    let metrics = by_metric(&dossier.pairs);
+    let has_ratio = |cells: &Vec<&DossierCell>| cells.iter().any(|it| words::effect(it).is_some());
+    let (metrics, without): (Vec<_>, Vec<_>) =
+        by_metric(&dossier.pairs).into_iter().partition(has_ratio);
     out.push('\n');
     bold(out, "Pairwise", style.width, style.colour);
+    if !without.is_empty() {
+        let plural = if without.len() == 1 { "" } else { "s" };
+        let text = format!("no ratio of any two for {} metric{plural}", without.len());
+        paragraph(out, "… ", &text, style.width);
+    }
+    if metrics.is_empty() {
+        return;
+    }
     match triangles(&metrics, names, style) {
         Some(drawn) => out.push_str(&drawn),
         None => lines(out, &metrics, names, style),
