@@ -30,7 +30,7 @@ pub(crate) fn main(arguments: &[String]) -> anyhow::Result<ExitCode> {
             arguments.join(" ")
         ),
     };
-    let program = build_for(&Place::own(), target)?;
+    let program = build_for(&Place::own(), target, Forms::All)?;
     println!("{}", program.display());
     Ok(ExitCode::SUCCESS)
 }
@@ -71,6 +71,24 @@ impl Place {
     }
 }
 
+/// Which forms of reports `tare` is built with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Forms {
+    All,
+    /// Without those whose libraries take a third of the build: for a first answer.
+    Quick,
+}
+
+impl Forms {
+    /// Those of cargo's arguments, and the folder for the program.
+    fn built(self) -> (&'static [&'static str], &'static str) {
+        match self {
+            Self::All => (&["--all-features"], "dist"),
+            Self::Quick => (&[], "run"),
+        }
+    }
+}
+
 /// Builds everything here; returns where `tare` lies.
 pub(crate) fn dist() -> anyhow::Result<PathBuf> {
     build(&Place::own())
@@ -78,11 +96,16 @@ pub(crate) fn dist() -> anyhow::Result<PathBuf> {
 
 /// Builds everything; returns where `tare` lies.
 pub(crate) fn build(place: &Place) -> anyhow::Result<PathBuf> {
-    build_for(place, None)
+    build_for(place, None, Forms::All)
 }
 
-/// The same for a target, where that is not this machine's own.
-fn build_for(place: &Place, target: Option<&str>) -> anyhow::Result<PathBuf> {
+/// The same for a target, where that is not this machine's own, and with some forms of reports.
+pub(crate) fn build_for(
+    place: &Place,
+    target: Option<&str>,
+    forms: Forms,
+) -> anyhow::Result<PathBuf> {
+    let (features, folder) = forms.built();
     step(
         "stage 1 of 2: the agent, one static file for every environment (the first time about two minutes on two processors)",
     );
@@ -109,7 +132,7 @@ fn build_for(place: &Place, target: Option<&str>) -> anyhow::Result<PathBuf> {
     place
         .build(&["--release", "--package", "tare", "--bin", "tare"])
         .arguments(&of_target)
-        .arguments(&["--all-features"])
+        .arguments(features)
         .arguments(&["--target-dir", &place.target.to_string_lossy()])
         .variable("TARE_AGENT_FILES", list.join(";"))
         .run()?;
@@ -119,7 +142,7 @@ fn build_for(place: &Place, target: Option<&str>) -> anyhow::Result<PathBuf> {
         Some(target) => named("tare", target),
     };
     let built = place.target.join(below).join("release").join(&name);
-    let folder = place.target.join("dist").join(below);
+    let folder = place.target.join(folder).join(below);
     std::fs::create_dir_all(&folder)?;
     let program = folder.join(&name);
     // Not written over: a `tare` that is running keeps its file.

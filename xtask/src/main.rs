@@ -59,7 +59,7 @@ type Command = (
 /// Every command.
 const COMMANDS: &[Command] = &tare_model::rows! {
     ("dist", "build the agent, and `tare` with the agent in it", dist::main),
-    ("run", "`dist`, then `tare run` with the further arguments", run::main),
+    ("run", "`dist` without two forms of reports, then `tare run` with the further arguments", run::main),
     ("test", "every check and test; `--provision` installs what they need and starts an own Docker engine", test::main),
     ("reproduce", "`dist` here and in another folder; the bytes must be the same", reproduce::main),
     ("bench", "what SPECIFICATION.md promises, measured beside the tools of the field", bench::main),
