@@ -6,6 +6,7 @@ use tare_model::dossier::{DossierCell, DossierLadder, Span};
 use tare_model::{ArmSpec, Verdict, WhyOutcome, whole_part};
 use tare_stats::{Interval, detectable_effect};
 
+use super::settled::{blocks_until_sure, is_sure};
 use super::{FEWEST, HOST, own, readings};
 use crate::analyze::{LEVEL, RunData};
 use crate::config::units;
@@ -58,12 +59,16 @@ impl Sides<'_> {
     }
 }
 
-/// What a comparison says, one-sided: "is it slower inside?" is answered as soon as a relevant slowdown is excluded.
-pub(super) fn outcome(cell: &DossierCell) -> WhyOutcome {
+/// What a comparison says, one-sided: "is it slower inside?" is answered as soon as a relevant slowdown is excluded, and
+/// with yes where that is sure or `has_cause`: then its cause was proved in blocks of its own.
+pub(super) fn outcome(cell: &DossierCell, has_cause: bool) -> WhyOutcome {
     let Some(ratio) = cell.ratio else {
         return WhyOutcome::Undecided;
     };
+    let is_sure = has_cause || is_sure(cell);
     match cell.verdict {
+        Verdict::MaterialCost | Verdict::Cost if !is_sure => WhyOutcome::Undecided,
+        Verdict::Gain | Verdict::MaterialGain if !is_sure => WhyOutcome::None,
         Verdict::MaterialCost | Verdict::Cost => WhyOutcome::Cost,
         Verdict::Gain | Verdict::MaterialGain => WhyOutcome::Gain,
         Verdict::Inconclusive if ratio.high > 1.0 + cell.margin => WhyOutcome::Undecided,
@@ -71,8 +76,13 @@ pub(super) fn outcome(cell: &DossierCell) -> WhyOutcome {
     }
 }
 
-/// The headline.
-pub(super) fn headline(cell: Option<&DossierCell>, sides: Sides<'_>, spent: &Spent) -> Headline {
+/// The headline; `has_cause` if a cause of it was proved.
+pub(super) fn headline(
+    cell: Option<&DossierCell>,
+    sides: Sides<'_>,
+    spent: &Spent,
+    has_cause: bool,
+) -> Headline {
     let inside = sides.inside();
     let terms = sides.terms;
     let undecided = |text: String| Headline {
@@ -86,7 +96,7 @@ pub(super) fn headline(cell: Option<&DossierCell>, sides: Sides<'_>, spent: &Spe
     let Some(ratio) = cell.ratio else {
         return undecided(too_few(cell, sides, spent));
     };
-    let outcome = outcome(cell);
+    let outcome = outcome(cell, has_cause);
     let (text, could_see) = match outcome {
         WhyOutcome::Cost | WhyOutcome::Gain => {
             let numbers: Vec<String> = size::levels(cell)
@@ -147,14 +157,18 @@ fn no_slowdown(
 fn inconclusive(cell: &DossierCell, ratio: &Span, sides: Sides<'_>, spent: &Spent) -> String {
     let range = size::range(ratio, sides.terms);
     let inside = sides.inside();
-    let varies = if ratio.high / ratio.low.max(f64::MIN_POSITIVE) < WIDE {
-        ""
+    let is_cost = matches!(cell.verdict, Verdict::Cost | Verdict::MaterialCost);
+    let (note, further) = if is_cost {
+        let note = " (95 % CI), which is not yet sure at 99 % confidence";
+        (note, blocks_until_sure(cell))
+    } else if ratio.high / ratio.low.max(f64::MIN_POSITIVE) < WIDE {
+        ("", cell.further_blocks)
     } else {
-        ": its runs differ too much"
+        (": its runs differ too much", cell.further_blocks)
     };
     format!(
-        "Inconclusive: {range} {inside}{varies}.{}",
-        more_time(cell, spent)
+        "Inconclusive: {range} {inside}{note}.{}",
+        more_time(cell, further, spent)
     )
 }
 
@@ -176,10 +190,10 @@ fn too_few(cell: &DossierCell, sides: Sides<'_>, spent: &Spent) -> String {
 }
 
 /// How much more it would take.
-fn more_time(cell: &DossierCell, spent: &Spent) -> String {
+fn more_time(cell: &DossierCell, further: Option<u32>, spent: &Spent) -> String {
     /// So many times as many blocks are no advice.
     const MOST: u32 = 100;
-    match cell.further_blocks {
+    match further {
         Some(blocks) if blocks / MOST > cell.n_blocks.max(1) => {
             " Give the command more to do, or use a quieter machine.".to_owned()
         }

@@ -161,7 +161,7 @@ pub fn conclude(run: &RunData) -> Dossier {
         baseline,
         terms: Terms::of(&metric),
     };
-    let mut told = headline(cell.as_ref(), sides, &spent);
+    let mut told = headline(cell.as_ref(), sides, &spent, explained.is_some());
     if let Some(lives) = lives.filter(|_| has_start_up) {
         told = start_up(&told, lives.point, sides);
     }

@@ -6,8 +6,9 @@
 //! its level (Haybittle 1971; Peto and others 1976).
 //! What it cannot see: an effect that appears later; a clear one at the beginning is followed by more blocks anyway.
 
-use tare_model::dossier::{Dossier, DossierCell};
-use tare_model::{Verdict, WhyOutcome};
+use tare_model::dossier::{Dossier, DossierCell, Span};
+use tare_model::{Verdict, WhyOutcome, whole_count};
+use tare_stats::blocks_needed;
 use tare_stats::special::t_quantile;
 
 /// How surely an effect must be one, two-sided, for the looking to end by it.
@@ -17,6 +18,9 @@ const SURE: f64 = 0.999;
 const PLAIN: f64 = 1.5;
 /// How surely a relevant slowdown must be excluded for the looking to end by that.
 const EXCLUDED: f64 = 0.99;
+/// How surely an effect must be one, two-sided, to be the answer: somebody who is told that it is slower goes and looks
+/// for the reason, and of those whose container is as fast as the host one in twenty would.
+const ANSWERED: f64 = 0.99;
 
 /// Whether the answer's two sides need no closer look.
 pub fn is_settled(dossier: &Dossier) -> bool {
@@ -33,6 +37,44 @@ pub fn is_settled(dossier: &Dossier) -> bool {
         .is_some_and(is_narrow_or_clear)
 }
 
+/// Whether an effect is sure enough to be the answer.
+pub(super) fn is_sure(cell: &DossierCell) -> bool {
+    let Some(ratio) = cell.ratio.filter(|ratio| ratio.low > 0.0) else {
+        return false;
+    };
+    is_plain(&ratio) || ratio.point.ln().abs() >= half_towards_one(cell, &ratio)
+}
+
+/// How many more blocks should make it sure.
+pub(super) fn blocks_until_sure(cell: &DossierCell) -> Option<u32> {
+    let ratio = cell.ratio.filter(|ratio| ratio.low > 0.0)?;
+    let half = half_towards_one(cell, &ratio);
+    let blocks = blocks_needed(cell.n_blocks as usize, half, ratio.point.ln().abs())?;
+    Some(whole_count(blocks).saturating_sub(cell.n_blocks))
+}
+
+/// From the estimate to the end that is nearer to no effect, of an interval as sure as an answer's.
+fn half_towards_one(cell: &DossierCell, ratio: &Span) -> f64 {
+    let towards_one = if ratio.point > 1.0 {
+        ratio.point / ratio.low
+    } else {
+        ratio.high / ratio.point
+    };
+    towards_one.ln() * wider(cell, ANSWERED)
+}
+
+/// How many times as wide an interval of this level is.
+fn wider(cell: &DossierCell, level: f64) -> f64 {
+    let freedom = f64::from(cell.n_blocks.saturating_sub(1)).max(1.0);
+    let t = |level: f64| t_quantile(f64::midpoint(1.0, level), freedom);
+    t(level) / t(crate::analyze::LEVEL)
+}
+
+/// Whether it is plain to see, however wide the interval.
+fn is_plain(ratio: &Span) -> bool {
+    ratio.low >= PLAIN || ratio.high <= 1.0 / PLAIN
+}
+
 fn is_narrow_or_clear(cell: &DossierCell) -> bool {
     let Some(ratio) = cell.ratio.filter(|ratio| ratio.low > 0.0) else {
         return false;
@@ -41,31 +83,28 @@ fn is_narrow_or_clear(cell: &DossierCell) -> bool {
         (ratio.high / ratio.point).ln(),
         (ratio.point / ratio.low).ln(),
     );
+    let is_cost = matches!(cell.verdict, Verdict::Cost | Verdict::MaterialCost);
     if half <= cell.margin.ln_1p() / 2.0 {
-        return true;
+        return !is_cost || is_sure(cell);
     }
-    let freedom = f64::from(cell.n_blocks.saturating_sub(1)).max(1.0);
-    let t = |level: f64| t_quantile(f64::midpoint(1.0, level), freedom);
     let is_within = matches!(
         cell.verdict,
         Verdict::Equivalent | Verdict::NegligibleCost | Verdict::NegligibleGain
     );
     // No relevant slowdown, which is what was asked, and no speed-up to explain.
     let room = cell.margin.ln_1p() - ratio.point.ln();
-    if ratio.high >= 1.0 && room >= half * t(EXCLUDED) / t(crate::analyze::LEVEL) {
+    if ratio.high >= 1.0 && room >= half * wider(cell, EXCLUDED) {
         return true;
     }
     // Plain to see; what follows has both sides in its blocks again.
-    if ratio.low >= PLAIN || ratio.high <= 1.0 / PLAIN {
+    if is_plain(&ratio) {
         return true;
     }
-    !is_within && ratio.point.ln().abs() >= half * t(SURE) / t(crate::analyze::LEVEL)
+    !is_within && ratio.point.ln().abs() >= half * wider(cell, SURE)
 }
 
 #[cfg(test)]
 mod tests {
-    use tare_model::dossier::Span;
-    use tare_model::whole_count;
     use tare_stats::{Stream, hodges_lehmann_paired};
 
     use super::*;
@@ -116,6 +155,26 @@ mod tests {
         assert!(is_narrow_or_clear(&cell_with(6, 1.7, 2.0)));
         assert!(is_narrow_or_clear(&cell_with(6, 1.6, 9.0)));
         assert!(is_narrow_or_clear(&cell_with(12, 0.5, 0.55)));
+    }
+
+    #[test]
+    fn effect_that_equal_sides_show_once_in_twenty_times_is_not_sure() {
+        let cost = |n_blocks, low, point| DossierCell {
+            verdict: Verdict::MaterialCost,
+            ..cell_with(n_blocks, low, point)
+        };
+        // 1.22 [1.04, 1.43] and 1.01 [1.003, 1.017] in twelve blocks, and the latter in more.
+        assert!(!is_sure(&cost(12, 1.04, 1.22)));
+        assert!(
+            blocks_until_sure(&cost(12, 1.04, 1.22)).is_some_and(|more| (1..12).contains(&more))
+        );
+        assert!(is_sure(&cost(12, 1.10, 1.22)));
+        assert_eq!(blocks_until_sure(&cost(12, 1.10, 1.22)), Some(0));
+        assert!(is_sure(&cost(4, 1.6, 4.0)));
+        assert!(is_sure(&cost(12, 0.80, 0.70)) && is_sure(&cell_with(30, 1.02, 1.03)));
+        // As narrow as is wanted, and not sure.
+        assert!(!is_narrow_or_clear(&cost(12, 1.0005, 1.006)));
+        assert!(is_narrow_or_clear(&cost(12, 1.012, 1.02)));
     }
 
     /// Of commands that cost nothing, looked at up to three times, the stated level of false differences is kept.

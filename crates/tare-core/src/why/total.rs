@@ -87,7 +87,7 @@ impl Total {
     }
 
     /// Differences of other arms with the sign that this total has: positive where the total goes with them.
-    pub fn oriented(&self, differences: &ByBlock) -> ByBlock {
+    fn oriented(&self, differences: &ByBlock) -> ByBlock {
         turned(differences, self.is_gain)
     }
 
@@ -126,12 +126,19 @@ impl Total {
         Some((parts.len(), relative))
     }
 
-    /// What of it goes where `differences`, in its unit, go; `None` below six blocks that have both.
-    pub fn without(&self, differences: &ByBlock) -> Option<Removed> {
-        let differences = &self.oriented(differences);
-        let (removed, total) = (self.parts(differences), self.parts(&self.differences));
+    /// What of it goes where `differences`, in its unit, go, and the total, both as parts of the level of their block; of
+    /// the blocks that have both.
+    pub(super) fn gone(&self, differences: &ByBlock) -> [ByBlock; 2] {
+        let removed = self.parts(&self.oriented(differences));
+        let total = self.parts(&self.differences);
         let removed = joint(&removed, &total, |removed, _| removed);
         let total = joint(&total, &removed, |total, _| total);
+        [removed, total]
+    }
+
+    /// What of it goes where `differences`, in its unit, go; `None` below six blocks that have both.
+    pub fn without(&self, differences: &ByBlock) -> Option<Removed> {
+        let [removed, total] = self.gone(differences);
         let effect = interval(&removed)?;
         let level = median(&plain(&self.levels))?;
         Some(Removed {

@@ -1,7 +1,7 @@
 //! What rounds and proofs of a search take, so that as many arms stand in them as fit.
 //!
 //! What it cannot see: how fast an arm is that has not run yet. Parts that together are everything together take the
-//! whole cost, and what proves something takes at least half of it.
+//! whole cost, and of what is proved one takes at least half of it.
 
 use super::super::FEWEST;
 use super::super::pace::Pace;
@@ -53,12 +53,12 @@ impl Costs {
         lives_ns + u64::from(blocks) * block_ns
     }
 
-    /// A proof of so many arms: each takes half of the cost, or it proves nothing.
+    /// A proof of so many arms: one takes half of the cost, or it proves nothing; the others may be as slow as the whole.
     pub(super) fn proof_ns(self, n_arms: usize) -> u64 {
         let n_arms = n_arms as u64;
-        let arm_ns = self.pace.host_ns.midpoint(self.slower_ns());
-        (self.n_base + n_arms) * self.pace.life_ns
-            + u64::from(FEWEST) * (self.base_ns() + n_arms * arm_ns)
+        let one_ns = self.pace.host_ns.midpoint(self.slower_ns());
+        let arms_ns = n_arms * self.slower_ns() - (self.slower_ns() - one_ns) * n_arms.min(1);
+        (self.n_base + n_arms) * self.pace.life_ns + u64::from(FEWEST) * (self.base_ns() + arms_ns)
     }
 }
 
@@ -95,6 +95,10 @@ mod tests {
         assert_eq!(
             costs(SECOND, 5 * SECOND).proof_ns(1),
             (2 + 1) * SECOND + 6 * (1 + 5 + 3) * SECOND
+        );
+        assert_eq!(
+            costs(SECOND, 5 * SECOND).proof_ns(3),
+            (2 + 3) * SECOND + 6 * (1 + 5 + 3 + 5 + 5) * SECOND
         );
         // Nothing is foreseen to be faster where there is no cost.
         assert_eq!(

@@ -4,7 +4,7 @@
 
 use tare_stats::median;
 
-use super::super::readings::{ByBlock, Readings, joint, plain};
+use super::super::readings::{ByBlock, Readings, plain};
 use super::super::search::{LEAST_SHARE, Shown};
 use super::super::total::Total;
 use super::super::{Ask, FEWEST};
@@ -60,12 +60,10 @@ pub(super) fn shown(readings: &Readings, ask: &Ask, (floor, arm): (&str, &str)) 
 
 /// What went of a total where `differences` went, also in fewer blocks than ranks need.
 pub(in crate::why) fn went(total: &Total, differences: &ByBlock) -> Option<Shown> {
-    let gone = total.oriented(differences);
-    let removed = plain(&joint(&gone, total.differences(), |gone, _| gone));
+    let [removed, whole] = total.gone(differences).map(|of| plain(&of));
     if removed.len() >= FEWEST as usize || removed.len() < PLAIN_LEAST {
         return total.came_back(differences);
     }
-    let whole = plain(&joint(total.differences(), &gone, |total, _| total));
     let whole = median(&whole).filter(|whole| *whole > 0.0)?;
     let (low, high) = of_few(&removed);
     Some(Shown {
@@ -94,6 +92,7 @@ fn of_few(values: &[f64]) -> (f64, f64) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::readings::joint;
     use super::*;
     use crate::testing::in_one_launch;
     use tare_stats::Differences;
@@ -112,6 +111,21 @@ mod tests {
         assert!(!nothing.is_hot() && nothing.high < 0.1, "{nothing:?}");
         assert!(all.is_hot() && all.share > 0.9, "{all:?}");
         assert!(!of([20.0, 180.0, 90.0]).is_hot());
+    }
+
+    #[test]
+    fn level_that_drifts_hides_nothing_in_two_blocks() {
+        let by_block = |values: [f64; 2]| -> ByBlock {
+            let blocks = (0..2).map(in_one_launch);
+            blocks.zip(values.map(Differences::one)).collect()
+        };
+        let (fast, slow) = (by_block([10.0, 10.2]), by_block([130.0, 190.0]));
+        let cost = joint(&slow, &fast, |slow, fast| slow - fast);
+        let total = Total::new(&cost, [&fast, &slow]);
+        let all = went(&total, &by_block([119.0, 180.5])).unwrap();
+        assert!(all.is_hot() && all.share > 0.9, "{all:?}");
+        let nothing = went(&total, &by_block([1.0, -1.0])).unwrap();
+        assert!(!nothing.is_hot() && nothing.high < 0.5, "{nothing:?}");
     }
 
     #[test]
