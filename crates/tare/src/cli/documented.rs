@@ -109,7 +109,11 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 #[test]
 fn every_command_that_the_program_recommends_is_one_that_it_takes() {
     let mut n_taken = 0;
-    let folders = ["crates/tare/src", "crates/tare-core/src"];
+    let folders = [
+        "crates/tare/src",
+        "crates/tare-env/src",
+        "crates/tare-core/src",
+    ];
     for file in folders
         .iter()
         .flat_map(|folder| sources(&root().join(folder)))

@@ -23,10 +23,10 @@ pub(crate) struct Gate {
     /// Compare the base with itself: how often would this machine be red for nothing?
     #[arg(long)]
     aa: bool,
-    /// When the exit status is not 0.
+    /// End with an exit status other than 0 when this is found.
     #[arg(long, value_name = "WHEN", default_value = "slower")]
     fail_on: FailOn,
-    /// Exit status for `git bisect run`: 0 good, 1 bad, 125 where the commit cannot be judged.
+    /// End with the exit status that `git bisect run` wants: 0 good, 1 bad, 125 where the commit cannot be judged.
     #[arg(long)]
     bisect: bool,
 }

@@ -19,13 +19,13 @@ pub(crate) struct History {
     /// The row: `wall`, `cpu`, `memory`, …
     #[arg(value_name = "METRIC", default_value = "wall")]
     metric: String,
-    /// The side, where comparisons have several: its arm.
+    /// Show this arm, where comparisons have several.
     #[arg(long, value_name = "ARM")]
     arm: Option<String>,
-    /// How far back: `90d`, `12h` (default: all).
+    /// Go back so far only: `90d`, `12h` (default: all).
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<u64>,
-    /// Also changes in the first and last points.
+    /// Show changes in the first and last points too.
     #[arg(long)]
     provisional: bool,
     /// Write points and changes as JSON; `-` prints them.

@@ -12,7 +12,6 @@ use crate::session::home::Place;
 use crate::session::{self, dry_run};
 use crate::{bundle, output, recount};
 
-mod again;
 mod clean;
 mod compare;
 mod compared;
@@ -24,8 +23,11 @@ mod gate;
 mod history;
 mod list;
 mod man;
+mod measure;
+mod repeat;
 mod replay;
 mod report;
+mod resume;
 mod run;
 mod runs;
 mod selfcheck;
@@ -53,6 +55,10 @@ pub(crate) struct Cli {
 enum Command {
     /// Measure the same work in every environment, in randomised blocks.
     Run(Box<run::Run>),
+    /// Resume an interrupted run, or add blocks to a finished one.
+    Resume(resume::Resume),
+    /// Repeat the study of a bundle here, in the same order, and compare the results.
+    Repeat(repeat::Repeat),
     /// Find which mechanism slows a command down inside, proved by switching it off.
     Why(Box<why::Why>),
     /// Find which of two or more commands, environments or revisions is faster.
@@ -106,6 +112,8 @@ pub fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Run(command) => command.execute(&place),
+        Command::Resume(command) => command.execute(&place),
+        Command::Repeat(command) => command.execute(&place),
         Command::Why(command) => command.execute(&place),
         Command::Compare(command) => command.execute(&place),
         Command::Gate(command) => command.execute(&place),

@@ -19,12 +19,12 @@ pub(crate) struct Report {
     /// The run: its name, the beginning of it, or `latest`.
     #[arg(default_value = "latest")]
     run: String,
-    /// Format of the report.
+    /// Write the report in this format.
     #[arg(long, value_name = "NAME", default_value = "table", value_parser = formats())]
     format: &'static Format,
     #[command(flatten)]
     compared: Compared,
-    /// File to write, or the folder of several files (default: stdout, or the current folder).
+    /// Write to this file, or several files to this folder (default: stdout, or the current folder).
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
     /// Write an archive for `tare replay`: raw output, study, dossier, page, versions, checksums.

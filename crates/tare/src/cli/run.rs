@@ -1,33 +1,18 @@
 //! `tare run`: a study from its file to the table.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::Args;
-use tare_model::dossier::Dossier;
-use tare_model::{ArmId, Facts, RunId, Spread, StoppedBy, Study};
-use tare_stats::Needed;
+use tare_model::{Spread, Study};
 
-use super::again::Again;
-use super::compared::Compared;
-use super::{Exit, Failed, dry_run, output, recount, session, trusted};
-use crate::analyze::PrecisionRule;
+use super::measure::{Ends, Work};
+use super::{Exit, Failed, dry_run, output};
 use crate::config::{self, Adjustments, given, units};
-use crate::cx::{begun, files};
-use crate::report;
-use crate::run::{self, Precision, Registry, RunError, RunSummary};
-use crate::session::Session;
+use crate::cx::files;
 use crate::session::home::Place;
-use crate::session::progress::{self, Progress};
-use crate::store::{Store, TrialRecord};
+use crate::store::Store;
 use crate::why::asked::RUNNING;
-use crate::why::proving::{self, Proof};
-use crate::{selfcheck, why, workload};
 
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "each is a switch of the command line"
-)]
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// Built-in study, or a study file.
@@ -49,8 +34,7 @@ pub(crate) struct Run {
     /// Run instances as `processes` of one environment, or in `environments` of their own (default: the study's).
     #[arg(long, value_parser = config::spread, value_name = "WHERE")]
     spread: Option<Spread>,
-    /// Limit the time of the run, such as `90s`; with `--resume` from now on, also to add blocks to a finished run
-    /// (default: the study's).
+    /// Limit the time of the run, such as `90s` (default: the study's).
     #[arg(long, value_parser = units::some_duration_ns, value_name = "TIME")]
     budget: Option<u64>,
     /// Stop when every ratio has this half-width, such as `2%` (default: half of its margin).
@@ -66,187 +50,30 @@ pub(crate) struct Run {
     /// about the environment.
     #[arg(long)]
     allow_different_tools: bool,
-    /// Test suspected causes for this time after the comparison, such as `60s`; `0s` for none (default: the rest of
-    /// the budget; none with `--blocks` or `--resume`).
-    #[arg(long, value_parser = units::duration_ns, value_name = "TIME")]
-    prove: Option<u64>,
     #[command(flatten)]
-    compared: Compared,
-    /// Write the dossier to FILE; `-` prints only it on stdout.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write the page to FILE.
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-    /// Print all values, as `tare show` does.
-    #[arg(long)]
-    full: bool,
-    /// Resume an interrupted run; with `--budget` add blocks to a finished one (default: the newest).
-    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "", group = "stored", conflicts_with_all = ["env", "settings", "workload", "instances", "spread", "precision", "blocks", "seed", "allow_different_tools"])]
-    resume: Option<String>,
-    /// Repeat the study of a bundle here, in the same order, and compare the results.
-    #[arg(long, value_name = "BUNDLE", group = "stored", conflicts_with_all = ["study", "env", "settings", "workload", "instances", "spread", "precision", "blocks", "seed", "allow_different_tools"])]
-    again: Option<PathBuf>,
+    ends: Ends,
     /// Print what would be measured, how often at most and what it reaches, and run nothing.
-    #[arg(long = "dry-run", conflicts_with = "stored")]
+    #[arg(long = "dry-run")]
     is_dry: bool,
-    /// Run the commands of a study that was not started here.
-    #[arg(long, requires = "stored")]
-    trust: bool,
-}
-
-/// The stopping rule of the analysis, as the engine asks for it.
-struct Rule(PrecisionRule<'static>);
-
-impl Precision for Rule {
-    fn add(&mut self, record: &TrialRecord) {
-        self.0.add(recount::trial_ref(record));
-    }
-
-    fn needed(&mut self, _: &Study, inside: &BTreeMap<ArmId, Facts>, _: u32) -> Vec<Needed> {
-        self.0.needed(inside)
-    }
-
-    fn so_far(&self) -> Option<String> {
-        progress::so_far(&self.0.so_far())
-    }
-}
-
-/// A budget that by the plan does not hold the blocks that an interval takes.
-struct Hopeless {
-    budget_ns: u64,
-    blocks: u64,
-    needed_ns: u64,
-}
-
-impl Hopeless {
-    fn of(study: &Study, budget_ns: u64) -> Option<Self> {
-        let enough = u64::from(why::FEWEST.min(study.blocks_max));
-        let block_ns = study.block_ns().max(1);
-        let blocks = budget_ns / block_ns;
-        (blocks < enough).then(|| Self {
-            budget_ns,
-            blocks,
-            needed_ns: block_ns.saturating_mul(enough),
-        })
-    }
-}
-
-impl std::fmt::Display for Hopeless {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            out,
-            "warning: {} hold about {} of the {} blocks that an interval takes, so little can be decided; `--budget {}` holds them, `--workload` chooses fewer rows",
-            report::terminal::time(self.budget_ns as f64),
-            self.blocks,
-            why::FEWEST,
-            // Starting and removing the arms comes beside the trials.
-            units::at_least(self.needed_ns + self.needed_ns / 5)
-        )
-    }
 }
 
 impl Run {
     pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
-        output::check_files(self.html.as_deref(), self.json.as_deref())?;
+        self.ends.check_files()?;
         // A study with a mistake must not make a store, and a missing store must not hide the mistake.
-        let again = match &self.again {
-            Some(bundle) => Some(Again::read(bundle, self.budget, self.trust)?),
-            None => None,
-        };
-        let study = match &again {
-            Some(again) => Some(again.study.clone()),
-            None if self.resume.is_none() => Some(self.study()?),
-            None => None,
-        };
-        if let (Some(arm), Some(study)) = (&self.compared.against, &study) {
-            recount::place_of(&study.arms, arm, "the study")?;
-        }
-        for arm in study.iter().flat_map(|study| &study.arms) {
-            session::tell_old_words(&arm.driver, &arm.settings);
-        }
-        if let (true, Some(study)) = (self.is_dry, &study) {
-            output::text(&dry_run::of_study(study))?;
+        let study = self.study()?;
+        self.ends.check(&study)?;
+        if self.is_dry {
+            output::text(&dry_run::of_study(&study))?;
             return Ok(Exit::Done);
         }
         let mut store = Store::open(&place.store_file()?)?;
-        let resumed = match &self.resume {
-            None => None,
-            Some(text) => Some(resumed(&store, text, self.trust)?),
+        let work = Work::Study {
+            study: &study,
+            by_blocks: self.blocks.is_some(),
+            there: None,
         };
-        // Where the run was begun with another state folder its label is looked after from there: what is left of it
-        // may be ended at any time.
-        let label = resumed.as_ref().filter(|resumed| resumed.is_own);
-        let mut session = Session::begin(place, label.map(|resumed| resumed.run.clone()))?;
-        let run = resumed.map_or_else(|| session.run().clone(), |resumed| resumed.run);
-        let progress = Progress::new();
-        let result = self.measure(&session, &progress, study.as_ref(), &mut store, &run);
-        let proof = match &result {
-            Ok(summary) if summary.stopped_by.is_complete() => {
-                let is_open = self.blocks.is_none() && study.is_some() && again.is_none();
-                let wanted_ns = self.prove.or_else(|| (!is_open).then_some(0));
-                proving::tried(place, &mut session, &mut store, &progress, &run, wanted_ns)
-            }
-            _ => Proof::default(),
-        };
-        progress.finish();
-        // The folder marks the run as one that `tare clean` has to look after.
-        let is_clean = match &result {
-            Ok(summary) => summary.left_behind.is_empty() && !proof.is_unclean,
-            Err(error) => !error.may_have_left(),
-        };
-        let outcome = self.report(&store, &run, result, &proof, again.as_ref());
-        let ended = if is_clean { session.end() } else { Ok(()) };
-        let exit = outcome?;
-        ended?;
-        Ok(exit)
-    }
-
-    /// Carries the study out, or goes on with the stored run where there is none.
-    fn measure(
-        &self,
-        session: &Session,
-        progress: &Progress,
-        study: Option<&Study>,
-        store: &mut Store,
-        run: &RunId,
-    ) -> Result<RunSummary, RunError> {
-        let cx = session.context(progress);
-        let Some(study) = study else {
-            let registry = Registry::built_in();
-            let stored = store.run_without_records(run)?;
-            let mut go_on = |precision: &mut dyn Precision| {
-                run::resume(&cx, run, &registry, store, precision, self.budget)
-            };
-            if why::is_own_study(&stored.study) {
-                return go_on(&mut run::AllBlocks);
-            }
-            let mut rule = Rule(PrecisionRule::new(&stored.study, &workload::find));
-            return go_on(&mut rule);
-        };
-        let (study, resolved) = run::without_shims(&cx, study);
-        for (shim, real) in resolved {
-            output::tell(&format!(
-                "`{}` is a script that starts `{}`, which is measured",
-                output::printable(&shim),
-                output::printable(&real)
-            ));
-        }
-        if let (Some(budget_ns), None) = (study.budget_ns, self.blocks)
-            && let Some(hopeless) = Hopeless::of(&study, budget_ns)
-        {
-            output::tell(&hopeless.to_string());
-        }
-        if let Some(text) = crate::analyze::other_scale(&study) {
-            output::tell(&format!("not at the published scale: {text}"));
-        }
-        let mut rule = Rule(PrecisionRule::new(&study, &workload::find));
-        let precision: &mut dyn Precision = if self.blocks.is_some() {
-            &mut run::AllBlocks
-        } else {
-            &mut rule
-        };
-        session.carry_out(&study, progress, store, precision)
+        self.ends.carried_out(place, &mut store, &work)
     }
 
     fn study(&self) -> Result<Study, Failed> {
@@ -280,7 +107,7 @@ impl Run {
             seed: self.seed,
             drawn_seed: crate::cx::drawn_seed(),
             allow_different_tools: self.allow_different_tools,
-            pairs: self.compared.pairs,
+            pairs: self.ends.compared.pairs,
         };
         if let Some(study) = config::built_in(&self.study, &adjustments) {
             return Ok(study?);
@@ -318,122 +145,4 @@ impl Run {
         .map_err(|problem| wrong(&problem).hint("`file` names what the tool printed"))?;
         Ok(study)
     }
-
-    /// Draws what was measured, also when the run ended early: nothing measured is lost.
-    fn report(
-        &self,
-        store: &Store,
-        run: &RunId,
-        result: Result<RunSummary, RunError>,
-        proof: &Proof,
-        again: Option<&Again>,
-    ) -> Result<Exit, Failed> {
-        let summary = match result {
-            Ok(summary) => summary,
-            Err(error) => {
-                let n_trials = store
-                    .run_without_records(run)
-                    .ok()
-                    .and(store.runs().ok())
-                    .and_then(|runs| runs.into_iter().find(|line| line.id == *run))
-                    .map_or(0, |line| line.n_trials);
-                let failed = Failed::from(error);
-                if n_trials > 0 {
-                    output::tell(&format!(
-                        "{n_trials} trials are stored as run {run}; `tare show {run}` draws them"
-                    ));
-                }
-                return Err(failed);
-            }
-        };
-        let answering = recount::answering(store, run.clone())?;
-        let dossier = self.compared.dossier(store, &answering)?;
-        self.write(&dossier, again)?;
-        for line in summary.left_behind.iter().chain(&proof.left_behind) {
-            output::tell(&format!(
-                "left behind: {}; `tare clean` tries again",
-                output::printable(line)
-            ));
-        }
-        if summary.stopped_by == StoppedBy::Interrupted {
-            output::tell(&format!(
-                "interrupted; {} trials are stored, `tare run --resume {run}` goes on",
-                summary.n_trials
-            ));
-            return Ok(Exit::Interrupted);
-        }
-        if proof.is_interrupted {
-            output::tell(&format!(
-                "interrupted while suspects were tried; run {run} itself is complete"
-            ));
-            return Ok(Exit::Interrupted);
-        }
-        if self.resume.is_some() {
-            output::tell(&format!("run {run} was resumed and is complete"));
-        }
-        Ok(Exit::Done)
-    }
-
-    fn write(&self, dossier: &Dossier, again: Option<&Again>) -> Result<(), Failed> {
-        if output::write_files(dossier, self.html.as_deref(), self.json.as_deref())? {
-            return Ok(());
-        }
-        let form = if self.full {
-            report::terminal::table
-        } else {
-            report::terminal::brief
-        };
-        let mut text = report::terminal::draw(dossier, output::style(), form);
-        if let Some(again) = again {
-            text.push('\n');
-            text.push_str(&again.describe(dossier));
-        }
-        output::text(&text)?;
-        if let Some(line) = selfcheck::last_here(dossier) {
-            output::tell(&line);
-        }
-        Ok(())
-    }
-}
-
-/// A stored run that is gone on with.
-struct Resumed {
-    run: RunId,
-    /// Whether it was begun with this state folder.
-    is_own: bool,
-}
-
-fn resumed(store: &Store, text: &str, is_trusted: bool) -> Result<Resumed, Failed> {
-    let run = if text.is_empty() {
-        store.latest_unfinished()?.ok_or_else(|| {
-            Failed::new(Exit::Usage, "there is no interrupted run to resume")
-                .hint("`tare runs` lists the runs")
-        })?
-    } else {
-        store.resolve(text)?
-    };
-    let stored = store.run_without_records(&run)?;
-    let state = Place::state_folder()?;
-    let is_own = begun::is_noted(&state, &run, &stored.plan_sha256)?;
-    if !is_own {
-        trusted::check_size(&stored.study)?;
-    }
-    if !is_trusted && !is_own {
-        let what = format!("run {run} was not begun here, and resuming it");
-        return Err(trusted::refusal(&what, &stored.study).hint(format!(
-            "`tare show {run} --json` shows the study; `--trust` resumes it all the same"
-        )));
-    }
-    let study = stored.study;
-    if let Some(file) = why::input_of(&study).filter(|file| !Path::new(file).is_file()) {
-        return Err(Failed::new(
-            Exit::Usage,
-            format!(
-                "the standard input of the command in run {run} is no longer there: `{}`",
-                output::printable(&file)
-            ),
-        )
-        .hint("ask `tare why` again, with the same input"));
-    }
-    Ok(Resumed { run, is_own })
 }

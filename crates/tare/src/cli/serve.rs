@@ -32,7 +32,7 @@ const JSON: &str = "application/json";
 /// meanwhile.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// Port on 127.0.0.1; 0 takes a free one.
+    /// Listen on this port of 127.0.0.1; 0 takes a free one.
     #[arg(long, default_value_t = 0)]
     port: u16,
 }

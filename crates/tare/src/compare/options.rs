@@ -44,16 +44,16 @@ pub(crate) struct Options {
     /// Run the commands inside this environment (default: host).
     #[arg(long, value_name = "ENV", conflicts_with_all = ["a", "b"])]
     pub(crate) env: Option<String>,
-    /// The base's environment, with settings: `docker:image=app:1`.
+    /// Run the base in this environment, with settings: `docker:image=app:1`.
     #[arg(long, value_name = "ENV", requires = "b")]
     pub(crate) a: Option<String>,
-    /// The other environment.
+    /// Run the other side in this environment.
     #[arg(long, value_name = "ENV", requires = "a")]
     pub(crate) b: Option<String>,
-    /// The base's revision (default: where this branch left the one that it will be merged into).
+    /// Take this revision as the base (default: where this branch left the one that it will be merged into).
     #[arg(long, value_name = "REV", conflicts_with_all = ["a", "env"])]
     pub(crate) base: Option<String>,
-    /// The revision that is compared with it (default: HEAD).
+    /// Compare this revision with the base (default: HEAD).
     #[arg(long, value_name = "REV", conflicts_with_all = ["a", "env"])]
     pub(crate) head: Option<String>,
     /// Build both revisions with this shell command, each in a worktree of its own.
@@ -68,28 +68,28 @@ pub(crate) struct Options {
     /// Whether nothing is printed.
     #[arg(skip)]
     pub(crate) is_quiet: bool,
-    /// Runs of each command before the first measured one.
+    /// Run each command so many times before its first measured run.
     #[arg(short, long, value_name = "N", default_value_t = 0)]
     pub(crate) warmup: u32,
-    /// Shell command that is run once before everything.
+    /// Run this shell command once before everything.
     #[arg(short, long, value_name = "CMD")]
     pub(crate) setup: Option<String>,
-    /// Shell command that is run before each measured run, on the host.
+    /// Run this shell command before each measured run, on the host.
     #[arg(short, long, value_name = "CMD")]
     pub(crate) prepare: Option<String>,
-    /// Shell command that is run after each measured run, on the host.
+    /// Run this shell command after each measured run, on the host.
     #[arg(long, value_name = "CMD")]
     pub(crate) conclude: Option<String>,
-    /// Shell command that is run once after everything.
+    /// Run this shell command once after everything.
     #[arg(short, long, value_name = "CMD")]
     pub(crate) cleanup: Option<String>,
     /// Compare one command with `{NAME}` replaced by each of these values.
     #[arg(short = 'L', long, num_args = 2, value_names = ["NAME", "A,B"])]
     pub(crate) parameter_list: Vec<String>,
-    /// The same with the whole numbers from MIN to MAX.
+    /// Compare one command with `{NAME}` replaced by each whole number from MIN to MAX.
     #[arg(short = 'P', long, num_args = 3, value_names = ["NAME", "MIN", "MAX"], conflicts_with = "parameter_list")]
     pub(crate) parameter_scan: Vec<String>,
-    /// Distance between the values of `--parameter-scan`.
+    /// Step by so much in `--parameter-scan`.
     #[arg(
         short = 'D',
         long,
@@ -98,7 +98,7 @@ pub(crate) struct Options {
         default_value_t = 1
     )]
     pub(crate) parameter_step_size: u32,
-    /// File that each run reads as standard input (default: an empty one).
+    /// Give this file to each run as standard input (default: an empty one).
     #[arg(long, value_name = "FILE")]
     pub(crate) input: Option<PathBuf>,
     /// Run each command through a shell, whose start is then measured too (default: no shell).
@@ -110,16 +110,16 @@ pub(crate) struct Options {
     /// Compare commands that print different things.
     #[arg(long)]
     pub(crate) allow_different_output: bool,
-    /// Time for everything, builds aside.
+    /// Limit the total time, without builds.
     #[arg(long, value_parser = units::some_duration_ns, default_value = "120s", value_name = "TIME")]
     pub(crate) budget: u64,
-    /// Difference up to which two sides count as the same.
+    /// Take two sides as the same up to this difference.
     #[arg(long, value_parser = units::fraction, default_value = "2%", value_name = "PERCENT")]
     pub(crate) margin: f64,
-    /// Margin of the rows that a pattern names: `'memory=5%'`.
+    /// Set another margin for the rows that a pattern names: `'memory=5%'`.
     #[arg(long, value_name = "ROW=PERCENT")]
     pub(crate) max: Vec<String>,
-    /// Absolute difference below which these rows count as the same: `'wall=200us'`, `'memory=1MiB'`.
+    /// Take these rows as the same below this absolute difference: `'wall=200us'`, `'memory=1MiB'`.
     #[arg(long, value_name = "ROW=SIZE")]
     pub(crate) floor: Vec<String>,
     /// Decide by these rows only: `wall`, `*.cpu`.
@@ -128,16 +128,16 @@ pub(crate) struct Options {
     /// Decide without these rows.
     #[arg(long, value_name = "ROW", value_delimiter = ',')]
     pub(crate) skip: Vec<String>,
-    /// Also compare the number that this regular expression finds in the output.
+    /// Compare also the number that this regular expression finds in the output.
     #[arg(long, value_name = "REGEX")]
     pub(crate) metric: Option<String>,
-    /// Of that number, more is better.
+    /// Treat a larger number of `--metric` as better.
     #[arg(long, requires = "metric")]
     pub(crate) more_is_better: bool,
-    /// A variable that every side gets, in addition to the usual ones.
+    /// Pass a variable to every side, in addition to the usual ones.
     #[arg(long = "variable", value_name = "NAME[=TEXT]")]
     pub(crate) variables: Vec<String>,
-    /// Show the working directory inside even if a home, or Tare's own files, lie in it.
+    /// Expose the working directory inside even if it holds a home or Tare's files.
     #[arg(long)]
     pub(crate) show_private: bool,
     /// Seed for the trial order (default: random, recorded with the run).

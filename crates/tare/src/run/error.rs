@@ -124,7 +124,7 @@ impl RunError {
             Self::RequiredArm { fix, .. } => return fix.clone(),
             Self::DifferentTools { .. } => "remove `image` so that the host's own files are used, give every arm the same image, or allow it with `allow_different_tools = true` under [design] or `--allow-different-tools`: those cells are then labelled `different-tool`".to_owned(),
             Self::Complete { run, has_more: true } => format!(
-                "`--budget T` with `--resume` adds blocks in so much more time; see `tare show {run}`"
+                "`tare resume {run} --budget 60s` adds blocks in so much more time; see `tare show {run}`"
             ),
             Self::Complete { run, .. } => format!("see `tare show {run}`"),
             Self::OtherPlan { .. } => "resume it with that version, or run the study again".to_owned(),

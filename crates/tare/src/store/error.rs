@@ -140,13 +140,13 @@ impl StoreError {
                 "use the newer Tare that wrote it, or another file with `--store FILE`"
             }
             Self::Full(_) => {
-                "free some space there or name another file with `--store FILE`; a run that had begun goes on with `tare run --resume`"
+                "free some space there or name another file with `--store FILE`; a run that had begun goes on with `tare resume`"
             }
             Self::ReadOnly(_) => {
                 "name a file on a disk that can be written to with `--store FILE`, or another folder with TARE_HOME"
             }
             Self::DiskFails { .. } => {
-                "see the kernel's log (`dmesg`), and name a file on another disk with `--store FILE`; a run that had begun goes on with `tare run --resume` where its store can be written to"
+                "see the kernel's log (`dmesg`), and name a file on another disk with `--store FILE`; a run that had begun goes on with `tare resume` where its store can be written to"
             }
             Self::Locked(_) => "try again when it is done",
             Self::InUse { .. } => "wait for it to end, or use another file with `--store FILE`",

@@ -281,7 +281,7 @@ fn a_full_disk_is_reported_and_keeps_what_was_stored() {
         }
     };
     assert!(matches!(refused, StoreError::Full(_)), "{refused:?}");
-    assert!(refused.hint().unwrap().contains("--resume"), "{refused}");
+    assert!(refused.hint().unwrap().contains("tare resume"), "{refused}");
     assert!(!kept.is_empty());
     drop(store);
     let store = Store::open(&place.path).unwrap();

@@ -231,7 +231,7 @@ fn end(
     outcome?;
     if measured.ending == Ending::Interrupted {
         output::tell(&format!(
-            "interrupted; what was measured is stored, and `tare run --resume {}` goes on",
+            "interrupted; what was measured is stored, and `tare resume {}` goes on",
             measured.dossier.run
         ));
         return Ok(Exit::Interrupted);

@@ -48,12 +48,12 @@ fn what_is_open_is_never_told_as_no_cost() {
     assert_says(answer, "6 of 6 inconclusive");
     // The widest of them, with both of its ends.
     assert_says(answer, "size=5, between 5.0 % less and 6.2× more)");
-    assert_says(&drawn, "--resume");
+    assert_says(&drawn, "tare resume");
     let dossier = six(Verdict::Equivalent);
     let drawn = brief(&dossier, WIDE);
     let answer = line(&drawn, &format!("{arm}: "));
     assert_says(answer, "no overhead;");
-    assert!(!drawn.contains("--resume"), "{drawn}");
+    assert!(!drawn.contains("tare resume"), "{drawn}");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn too_few_blocks_are_an_answer_with_the_values_and_a_way_on() {
         "docker: inconclusive: 3 blocks, and an interval needs 6",
     );
     assert_says(&drawn, "values: host → docker");
-    assert_says(&drawn, "narrower: `tare run --resume");
+    assert_says(&drawn, "narrower: `tare resume");
     let cell = dossier.cells.iter().find(|cell| cell.arm == "docker");
     let value = cell.and_then(|cell| cell.env).unwrap().point;
     assert!(

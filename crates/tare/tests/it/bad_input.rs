@@ -124,7 +124,7 @@ fn numbers_that_mean_nothing_are_refused_with_the_options_name() {
         assert!(ended.stderr.contains(problem), "{ended}");
     }
     // A run that goes on has its study already.
-    let ended = product.run(["run", "--resume", "--blocks", "3"]).expect(2);
+    let ended = product.run(["resume", "--blocks", "3"]).expect(2);
     ended.complains("cannot be used with");
     assert!(!product.home().exists());
 }
@@ -383,7 +383,7 @@ exit $code"#;
     let ended = product.finish(command).expect(5);
     ended.complains("no space left");
     ended.complains("trials are stored");
-    assert!(ended.hint().contains("--resume"), "{ended}");
+    assert!(ended.hint().contains("tare resume"), "{ended}");
     product.assert_nothing_left();
     // On a disk with room again, all of it can be read.
     let copied = out.join("store.sqlite");

@@ -88,10 +88,10 @@ fn a_disk_that_becomes_full_ends_the_run_which_goes_on_when_there_is_room() {
     let ended = needed!(with_mounts(&product, script, &[], &inner));
     let store = product.folder().join("kept/store.sqlite");
     assert_ended_well(&product, &ended, &store, "no space left");
-    assert!(ended.hint().contains("--resume"), "{ended}");
+    assert!(ended.hint().contains("tare resume"), "{ended}");
     let before = assert_kept(&store);
     let path = store.display().to_string();
-    product.run(["run", "--resume", "--store", &path]).expect(0);
+    product.run(["resume", "--store", &path]).expect(0);
     assert_eq!(assert_kept(&store), WHOLE);
     assert!(before < WHOLE);
 }
@@ -110,7 +110,7 @@ fn a_store_on_a_disk_that_cannot_be_written_to_is_refused_before_anything_is_sta
     let n_trials = assert_kept(&store);
     for arguments in tare_model::rows! {
         &["run", "study.toml", "--store", "disk/store.sqlite"][..],
-        &["run", "--resume", "--budget", "10s", "--store", "disk/store.sqlite"],
+        &["resume", "--budget", "10s", "--store", "disk/store.sqlite"],
         &["run", "study.toml", "--store", "disk/other.sqlite"],
     } {
         let inner = product.command(arguments);
@@ -172,7 +172,7 @@ fn a_disk_that_fails_or_turns_read_only_ends_the_run_and_keeps_every_trial_befor
         assert!(ended.hint().contains("dmesg"), "{ended}");
         // On a disk that works again it goes on.
         let path = store.display().to_string();
-        product.run(["run", "--resume", "--store", &path]).expect(0);
+        product.run(["resume", "--store", &path]).expect(0);
         assert_eq!(assert_kept(&store), WHOLE * 3 / 5);
     }
 }

@@ -125,14 +125,14 @@ fn a_bundle_is_measured_again_and_its_costs_stand_beside_those_found_here() {
     elsewhere.file("run.tar", &bundle);
 
     // Its study is a program, which whoever published it wrote.
-    let refused = elsewhere.run(["run", "--again", "run.tar"]).expect(2);
+    let refused = elsewhere.run(["repeat", "run.tar"]).expect(2);
     assert!(refused.hint().contains("--trust"), "{refused}");
     assert_eq!(elsewhere.run(["runs"]).expect(0).stdout, "");
-    let chosen = ["run", "--again", "run.tar", "--trust", "--workload", "pipe"];
+    let chosen = ["repeat", "run.tar", "--trust", "--workload", "pipe"];
     elsewhere.run(chosen).expect(2);
     elsewhere.run(["run", "--trust"]).expect(2);
 
-    let told = elsewhere.run(["run", "--again", "run.tar", "--trust"]);
+    let told = elsewhere.run(["repeat", "run.tar", "--trust"]);
     let told = told.expect(0).stdout;
     for said in [
         "there: run ",
@@ -151,13 +151,13 @@ fn a_bundle_is_measured_again_and_its_costs_stand_beside_those_found_here() {
     assert_ne!(there["run"], here["run"]);
 
     // Whoever began it need not be asked, unless the bundle holds another study under its name.
-    product.run(["run", "--again", "run.tar"]).expect(0);
+    product.run(["repeat", "run.tar"]).expect(0);
     let other = forged(&bundle, "store.db", "\"getppid\"", "\"integer\"");
     // What is to be read is then not what would be run, whatever is trusted.
     product.file("forged.tar", &other);
     for arguments in [
-        &["run", "--again", "forged.tar"][..],
-        &["run", "--again", "forged.tar", "--trust"],
+        &["repeat", "forged.tar"][..],
+        &["repeat", "forged.tar", "--trust"],
         &["replay", "forged.tar"],
     ] {
         let refused = product.run(arguments).expect(5);
@@ -166,13 +166,11 @@ fn a_bundle_is_measured_again_and_its_costs_stand_beside_those_found_here() {
     }
     let both = forged(&other, "study.json", "\"getppid\"", "\"integer\"");
     product.file("forged.tar", &both);
-    let refused = product.run(["run", "--again", "forged.tar"]).expect(2);
+    let refused = product.run(["repeat", "forged.tar"]).expect(2);
     assert!(refused.stderr.contains("was not begun here"), "{refused}");
     assert!(refused.stderr.contains("workload integer"), "{refused}");
     product.file("cut.tar", &bundle[..2_000]);
-    product
-        .run(["run", "--again", "cut.tar", "--trust"])
-        .expect(2);
+    product.run(["repeat", "cut.tar", "--trust"]).expect(2);
 }
 
 #[test]

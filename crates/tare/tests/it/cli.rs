@@ -268,11 +268,11 @@ fn runs_are_listed_and_shown_by_name_by_beginning_and_as_the_latest() {
 #[test]
 fn a_run_that_does_not_exist_cannot_be_shown_or_resumed() {
     let product = Product::new();
-    for arguments in [["show", "nonsense"], ["run", "--resume=nonsense"]] {
+    for arguments in [["show", "nonsense"], ["resume", "nonsense"]] {
         let ended = product.run(arguments).expect(2);
         assert!(ended.stderr.contains("no run `nonsense`"), "{ended}");
     }
-    let ended = product.run(["run", "--resume"]).expect(2);
+    let ended = product.run(["resume"]).expect(2);
     assert!(ended.stderr.contains("no interrupted run"), "{ended}");
     assert!(ended.hint().contains("tare runs"), "{ended}");
 }

@@ -246,7 +246,7 @@ fn a_run_is_cleaned_or_gone_on_with_and_never_both_at_once() {
     let mut n_gone_on = 0;
     for _ in 0..20 {
         let begin = product.n_trials();
-        let mut started = Product::start(product.command(["run", "--resume"]));
+        let mut started = Product::start(product.command(["resume"]));
         // At the same time, and again while it is at work.
         for _ in 0..3 {
             let mut clean = product.command(["clean"]);

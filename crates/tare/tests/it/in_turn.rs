@@ -223,6 +223,6 @@ fn ctrl_c_in_a_cycle_ends_every_worker_and_the_block_does_not_count() {
     assert!(stored.len() < 6, "it was too late: {ended}");
     assert!(stored.iter().all(|kind| kind == "completed"), "{stored:?}");
     product.assert_nothing_left();
-    product.run(["run", "--resume"]).expect(0);
+    product.run(["resume"]).expect(0);
     assert_eq!(product.stored("SELECT kind FROM trial").len(), 6);
 }

@@ -335,12 +335,12 @@ fn what_was_not_begun_here_is_run_only_when_it_is_trusted() {
     let store = sent.display().to_string();
     let count = || crate::product::stored(&sent, "SELECT sequence FROM trial").len();
     let before = count();
-    let refused = other.run(["run", "--resume", "--store", &store]).expect(2);
+    let refused = other.run(["resume", "--store", &store]).expect(2);
     assert!(refused.stderr.contains("was not begun here"), "{refused}");
     assert!(refused.hint().contains("--trust"), "{refused}");
     assert_eq!(count(), before);
     for (place, more) in [(&other, &["--trust"][..]), (&product, &[])] {
-        let mut words = vec!["run", "--resume", "--store", &store];
+        let mut words = vec!["resume", "--store", &store];
         words.extend(more);
         let mut started = Product::start(place.command(words));
         let begin = count();
@@ -361,7 +361,7 @@ fn cleaning_where_a_run_was_begun_leaves_it_alone_where_it_is_gone_on_with() {
     wait_until("its processes have ended", || labelled(&run).is_empty());
     let elsewhere = Product::new();
     let store = product.store().display().to_string();
-    let arguments = ["run", "--resume", "--trust", "--store", &store];
+    let arguments = ["resume", "--trust", "--store", &store];
     let mut started = Product::start(elsewhere.command(arguments));
     let begin = product.n_trials();
     product.wait_for_trials(&mut started, begin + 2);

@@ -46,7 +46,7 @@ fn stored(product: &Product) -> Stored {
 
 /// Goes on with the run and checks that it is the same one and whole.
 fn resume_and_check(product: &Product, before: &Stored, n_arms: usize) -> Value {
-    let dossier = product.dossier(["run", "--resume"]);
+    let dossier = product.dossier(["resume"]);
     crate::product::assert_valid_dossier(&dossier);
     assert_eq!(dossier["complete"], true);
     let after = stored(product);
@@ -57,7 +57,7 @@ fn resume_and_check(product: &Product, before: &Stored, n_arms: usize) -> Value 
     let plan = dossier["study"]["plan_sha256"].as_str().unwrap();
     assert!(after.plan[0].starts_with(plan), "{plan}");
     product.assert_nothing_left();
-    let again = product.run(["run", "--resume"]).expect(2);
+    let again = product.run(["resume"]).expect(2);
     assert!(again.stderr.contains("no interrupted run"), "{again}");
     dossier
 }
@@ -140,7 +140,7 @@ fn interrupt(n_trials: usize, to_group: bool) {
         "it was too late: {ended}"
     );
     assert!(ended.stderr.contains("interrupted"), "{ended}");
-    assert!(ended.stderr.contains("--resume"), "{ended}");
+    assert!(ended.stderr.contains("tare resume"), "{ended}");
     assert!(
         ended.stdout.contains("INCOMPLETE"),
         "what was measured is drawn: {ended}"
@@ -286,7 +286,7 @@ fn kill(n_trials: usize, then: Duration) -> usize {
 
     if before.plan.is_empty() {
         // It was killed before it had begun: there is nothing to go on with.
-        product.run(["run", "--resume"]).expect(2);
+        product.run(["resume"]).expect(2);
     } else {
         let shown = product.run(["show", "--json"]).expect(0).json();
         crate::product::assert_valid_dossier(&shown);

@@ -137,7 +137,7 @@ fn what_was_compared_is_kept_when_the_rest_is_interrupted() {
     assert_eq!(dossier["why"]["outcome"], "cost", "{ended}");
     assert!(blocks(&dossier, "container") >= 6, "{ended}");
     // And it counts, with what comes after it, when the answer is gone on with.
-    let resumed = product.dossier(["run", "--resume"]);
+    let resumed = product.dossier(["resume"]);
     assert!(
         blocks(&resumed, "container") >= 12,
         "{:#}",

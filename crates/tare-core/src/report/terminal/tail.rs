@@ -64,7 +64,7 @@ pub(super) fn draw_brief(out: &mut String, dossier: &Dossier, style: Style) {
         Group::of(cell) == Group::Open || cell.ratio.is_none() && cell.n_blocks > 0
     };
     let narrower = if dossier.cells.iter().any(is_narrow) {
-        format!(" · narrower: `tare run --resume {run} --budget 60s`")
+        format!(" · narrower: `tare resume {run} --budget 60s`")
     } else {
         String::new()
     };

@@ -24,8 +24,8 @@ mod metric;
 )]
 #[derive(Debug, Args)]
 pub(crate) struct Why {
-    /// The environment, with settings if wanted: `docker`, `container:cpus=0.5,memory=64m`.
-    /// Default: docker, else podman, else the built-in container.
+    /// Run the command in this environment, with settings if wanted: `docker`, `container:cpus=0.5,memory=64m` (default:
+    /// docker, else podman, else the built-in container).
     #[arg(long, value_name = "ENV")]
     env: Option<String>,
     /// Set a setting of the environment (all: `tare list environments`).
@@ -49,12 +49,12 @@ pub(crate) struct Why {
     /// Climb the ladder even if the command is not slower.
     #[arg(long)]
     ladder: bool,
-    /// A container of yours, running or stopped, by name or id: what makes the command slower in one like it. Without
-    /// a command its own is taken. A `docker run …` line as the command is taken as such a container too.
+    /// Explain what makes the command slower in a container like this one of yours, running or stopped, by name or id
+    /// (default command: the container's own). A `docker run …` line as the command is taken the same way.
     #[arg(long, value_name = "CONTAINER", conflicts_with_all = ["inside", "compose"])]
     like: Option<String>,
-    /// A running container of yours: the command is run in that itself, beside its own processes and under its limits as
-    /// they are. Nothing is left in it.
+    /// Run the command in this running container of yours itself, next to its own processes and under its limits as they
+    /// are. Nothing is left in it.
     #[arg(
         long,
         value_name = "CONTAINER",
@@ -62,8 +62,8 @@ pub(crate) struct Why {
         requires = "command"
     )]
     inside: Option<String>,
-    /// A service of a compose file, by its name there: what makes its command, or the one given, slower in a container
-    /// like it. What it depends on is started with `--with-dependencies` only.
+    /// Explain what makes this service of a compose file slower: its command, or the one given, in a container like it.
+    /// What it depends on is started with `--with-dependencies` only.
     #[arg(long, num_args = 2, value_names = ["FILE", "SERVICE"])]
     compose: Option<Vec<String>>,
     /// Start what the service depends on for the time of the question, on a network of its own, with empty volumes where
@@ -245,7 +245,7 @@ struct SideFlags {
     /// `X=1`, or without `--` a command.
     #[arg(long, value_name = "SIDE", requires = "b", conflicts_with_all = ["env", "like", "inside", "compose"])]
     a: Option<String>,
-    /// The other side, which is explained.
+    /// Explain this side.
     #[arg(long, value_name = "SIDE", requires = "a")]
     b: Option<String>,
 }

@@ -1,38 +1,66 @@
-//! `tare run --again BUNDLE`: a published run's study, measured here, and its costs beside the published ones.
+//! `tare repeat BUNDLE`: a published run's study, measured here, and its overhead next to the published one.
 //!
 //! A study is a program: its workloads and settings name commands. So what was not begun by this user, with this very
 //! plan, is carried out only when it is trusted in so many words.
 //! What it cannot see: whether the bundle's numbers were measured as it says; `tare replay` says what follows from its
 //! raw output.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use tare_model::Study;
 use tare_model::dossier::Dossier;
 
 use super::bundle::Bundle;
-use super::{Exit, Failed, output, recount, trusted};
+use super::measure::{Ends, Work};
+use super::{Exit, Failed, recount, trusted};
+use crate::config::units;
 use crate::cx::begun;
 use crate::plan::Plan;
-use crate::report::terminal::{self, Called};
 use crate::session::home::Place;
+use crate::store::Store;
 use crate::why;
 
+#[derive(Debug, Args)]
+pub(crate) struct Repeat {
+    /// Bundle of a run (`tare report RUN --bundle FILE` writes one).
+    bundle: PathBuf,
+    /// Limit the time of the run, such as `90s` (default: the bundle's).
+    #[arg(long, value_parser = units::some_duration_ns, value_name = "TIME")]
+    budget: Option<u64>,
+    #[command(flatten)]
+    ends: Ends,
+    /// Run the commands of a study that was not started here.
+    #[arg(long)]
+    trust: bool,
+}
+
+impl Repeat {
+    pub(crate) fn execute(&self, place: &Place) -> Result<Exit, Failed> {
+        self.ends.check_files()?;
+        let Published { study, there } = Published::read(&self.bundle, self.budget, self.trust)?;
+        self.ends.check(&study)?;
+        let mut store = Store::open(&place.store_file()?)?;
+        let work = Work::Study {
+            study: &study,
+            by_blocks: false,
+            there: Some(&there),
+        };
+        self.ends.carried_out(place, &mut store, &work)
+    }
+}
+
 /// What is repeated.
-pub(super) struct Again {
+struct Published {
     /// The study as it was run there: the same arms, workloads, order and margins.
-    pub(super) study: Study,
+    study: Study,
     /// What was found there.
     there: Dossier,
 }
 
-impl Again {
+impl Published {
     /// The study and numbers of a bundle, if it may be carried out here.
-    pub(super) fn read(
-        path: &Path,
-        budget_ns: Option<u64>,
-        is_trusted: bool,
-    ) -> Result<Self, Failed> {
+    fn read(path: &Path, budget_ns: Option<u64>, is_trusted: bool) -> Result<Self, Failed> {
         let bundle = Bundle::read(path)?;
         let there = bundle.dossier()?;
         let store = bundle.store()?;
@@ -66,10 +94,5 @@ impl Again {
         }
         study.budget_ns = budget_ns.or(study.budget_ns);
         Ok(Self { study, there })
-    }
-
-    /// The costs there and here.
-    pub(super) fn describe(&self, here: &Dossier) -> String {
-        terminal::beside(&self.there, here, Called::HERE, output::style())
     }
 }

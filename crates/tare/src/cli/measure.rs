@@ -1,0 +1,323 @@
+//! What `run`, `resume` and `repeat` share: a study or a stored run is measured, its suspected causes are tested, and the
+//! result is reported.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Args;
+use tare_model::dossier::Dossier;
+use tare_model::{ArmId, Facts, RunId, StoppedBy, Study};
+use tare_stats::Needed;
+
+use super::compared::Compared;
+use super::{Exit, Failed, output, recount, session};
+use crate::analyze::PrecisionRule;
+use crate::config::units;
+use crate::report;
+use crate::report::terminal::Called;
+use crate::run::{self, Precision, Registry, RunError, RunSummary};
+use crate::session::Session;
+use crate::session::home::Place;
+use crate::session::progress::{self, Progress};
+use crate::store::{Store, TrialRecord};
+use crate::why::proving::{self, Proof};
+use crate::{selfcheck, why, workload};
+
+/// The options for what follows the last block.
+#[derive(Debug, Args)]
+pub(super) struct Ends {
+    /// Test suspected causes for this time after the comparison, such as `60s`; `0s` for none (default: the rest of
+    /// the budget of a new run without `--blocks`).
+    #[arg(long, value_parser = units::duration_ns, value_name = "TIME")]
+    prove: Option<u64>,
+    #[command(flatten)]
+    pub(super) compared: Compared,
+    /// Write the dossier to FILE; `-` prints only it on stdout.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the page to FILE.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Print all values, as `tare show` does.
+    #[arg(long)]
+    full: bool,
+}
+
+/// What is measured.
+pub(super) enum Work<'a> {
+    /// A study, from its first block on.
+    Study {
+        study: &'a Study,
+        /// Whether all of its blocks are measured, whatever the precision.
+        by_blocks: bool,
+        /// Of a study that was run elsewhere, what was found there.
+        there: Option<&'a Dossier>,
+    },
+    /// A stored run, for so long from now on.
+    Stored {
+        run: RunId,
+        /// Whether it was begun with this state folder.
+        is_own: bool,
+        budget_ns: Option<u64>,
+    },
+}
+
+/// The stopping rule of the analysis, as the engine asks for it.
+struct Rule(PrecisionRule<'static>);
+
+impl Precision for Rule {
+    fn add(&mut self, record: &TrialRecord) {
+        self.0.add(recount::trial_ref(record));
+    }
+
+    fn needed(&mut self, _: &Study, inside: &BTreeMap<ArmId, Facts>, _: u32) -> Vec<Needed> {
+        self.0.needed(inside)
+    }
+
+    fn so_far(&self) -> Option<String> {
+        progress::so_far(&self.0.so_far())
+    }
+}
+
+/// A budget that by the plan does not hold the blocks that an interval takes.
+struct Hopeless {
+    budget_ns: u64,
+    blocks: u64,
+    needed_ns: u64,
+}
+
+impl Hopeless {
+    fn of(study: &Study, budget_ns: u64) -> Option<Self> {
+        let enough = u64::from(why::FEWEST.min(study.blocks_max));
+        let block_ns = study.block_ns().max(1);
+        let blocks = budget_ns / block_ns;
+        (blocks < enough).then(|| Self {
+            budget_ns,
+            blocks,
+            needed_ns: block_ns.saturating_mul(enough),
+        })
+    }
+}
+
+impl std::fmt::Display for Hopeless {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            out,
+            "warning: {} hold about {} of the {} blocks that an interval takes, so little can be decided; `--budget {}` holds them, `--workload` chooses fewer rows",
+            report::terminal::time(self.budget_ns as f64),
+            self.blocks,
+            why::FEWEST,
+            // Starting and removing the arms comes beside the trials.
+            units::at_least(self.needed_ns + self.needed_ns / 5)
+        )
+    }
+}
+
+impl Work<'_> {
+    /// Measures what is asked for into the run of this name.
+    fn measured(
+        &self,
+        session: &Session,
+        progress: &Progress,
+        store: &mut Store,
+        run: &RunId,
+    ) -> Result<RunSummary, RunError> {
+        let cx = session.context(progress);
+        let (study, by_blocks) = match self {
+            Self::Study {
+                study, by_blocks, ..
+            } => (*study, *by_blocks),
+            Self::Stored { budget_ns, .. } => {
+                let registry = Registry::built_in();
+                let stored = store.run_without_records(run)?;
+                let mut rule = Rule(PrecisionRule::new(&stored.study, &workload::find));
+                let precision: &mut dyn Precision = if why::is_own_study(&stored.study) {
+                    &mut run::AllBlocks
+                } else {
+                    &mut rule
+                };
+                return run::resume(&cx, run, &registry, store, precision, *budget_ns);
+            }
+        };
+        let (study, resolved) = run::without_shims(&cx, study);
+        for (shim, real) in resolved {
+            output::tell(&format!(
+                "`{}` is a script that starts `{}`, which is measured",
+                output::printable(&shim),
+                output::printable(&real)
+            ));
+        }
+        if let (Some(budget_ns), false) = (study.budget_ns, by_blocks)
+            && let Some(hopeless) = Hopeless::of(&study, budget_ns)
+        {
+            output::tell(&hopeless.to_string());
+        }
+        if let Some(text) = crate::analyze::other_scale(&study) {
+            output::tell(&format!("not at the published scale: {text}"));
+        }
+        let mut rule = Rule(PrecisionRule::new(&study, &workload::find));
+        let precision: &mut dyn Precision = if by_blocks {
+            &mut run::AllBlocks
+        } else {
+            &mut rule
+        };
+        session.carry_out(&study, progress, store, precision)
+    }
+}
+
+impl Ends {
+    /// Refuses files that cannot be written, before anything is measured.
+    ///
+    /// # Errors
+    /// One of them.
+    pub(super) fn check_files(&self) -> Result<(), Failed> {
+        output::check_files(self.html.as_deref(), self.json.as_deref())
+    }
+
+    /// Refuses a comparison with an arm that the study has not; names settings by their new words.
+    ///
+    /// # Errors
+    /// There is no such arm.
+    pub(super) fn check(&self, study: &Study) -> Result<(), Failed> {
+        if let Some(arm) = &self.compared.against {
+            recount::place_of(&study.arms, arm, "the study")?;
+        }
+        for arm in &study.arms {
+            session::tell_old_words(&arm.driver, &arm.settings);
+        }
+        Ok(())
+    }
+
+    /// Measures, tests suspected causes and reports.
+    ///
+    /// # Errors
+    /// What ended the run before its time; nothing of it is lost.
+    pub(super) fn carried_out(
+        &self,
+        place: &Place,
+        store: &mut Store,
+        work: &Work<'_>,
+    ) -> Result<Exit, Failed> {
+        // Where the run was begun with another state folder its label is looked after from there: what is left of it
+        // may be ended at any time.
+        let label = match work {
+            Work::Stored {
+                run, is_own: true, ..
+            } => Some(run.clone()),
+            _ => None,
+        };
+        let mut session = Session::begin(place, label)?;
+        let run = match work {
+            Work::Stored { run, .. } => run.clone(),
+            Work::Study { .. } => session.run().clone(),
+        };
+        let progress = Progress::new();
+        let result = work.measured(&session, &progress, store, &run);
+        let proof = match &result {
+            Ok(summary) if summary.stopped_by.is_complete() => {
+                let is_open = matches!(
+                    work,
+                    Work::Study {
+                        by_blocks: false,
+                        there: None,
+                        ..
+                    }
+                );
+                let wanted_ns = self.prove.or_else(|| (!is_open).then_some(0));
+                proving::tried(place, &mut session, store, &progress, &run, wanted_ns)
+            }
+            _ => Proof::default(),
+        };
+        progress.finish();
+        // The folder marks the run as one that `tare clean` has to look after.
+        let is_clean = match &result {
+            Ok(summary) => summary.left_behind.is_empty() && !proof.is_unclean,
+            Err(error) => !error.may_have_left(),
+        };
+        let outcome = self.report(store, &run, result, &proof, work);
+        let ended = if is_clean { session.end() } else { Ok(()) };
+        let exit = outcome?;
+        ended?;
+        Ok(exit)
+    }
+
+    /// Draws what was measured, also when the run ended early: nothing measured is lost.
+    fn report(
+        &self,
+        store: &Store,
+        run: &RunId,
+        result: Result<RunSummary, RunError>,
+        proof: &Proof,
+        work: &Work<'_>,
+    ) -> Result<Exit, Failed> {
+        let summary = match result {
+            Ok(summary) => summary,
+            Err(error) => {
+                let n_trials = store
+                    .run_without_records(run)
+                    .ok()
+                    .and(store.runs().ok())
+                    .and_then(|runs| runs.into_iter().find(|line| line.id == *run))
+                    .map_or(0, |line| line.n_trials);
+                let failed = Failed::from(error);
+                if n_trials > 0 {
+                    output::tell(&format!(
+                        "{n_trials} trials are stored as run {run}; `tare show {run}` draws them"
+                    ));
+                }
+                return Err(failed);
+            }
+        };
+        let answering = recount::answering(store, run.clone())?;
+        let dossier = self.compared.dossier(store, &answering)?;
+        self.write(&dossier, work)?;
+        for line in summary.left_behind.iter().chain(&proof.left_behind) {
+            output::tell(&format!(
+                "left behind: {}; `tare clean` tries again",
+                output::printable(line)
+            ));
+        }
+        if summary.stopped_by == StoppedBy::Interrupted {
+            output::tell(&format!(
+                "interrupted; {} trials are stored, `tare resume {run}` goes on",
+                summary.n_trials
+            ));
+            return Ok(Exit::Interrupted);
+        }
+        if proof.is_interrupted {
+            output::tell(&format!(
+                "interrupted while suspects were tried; run {run} itself is complete"
+            ));
+            return Ok(Exit::Interrupted);
+        }
+        if let Work::Stored { .. } = work {
+            output::tell(&format!("run {run} was resumed and is complete"));
+        }
+        Ok(Exit::Done)
+    }
+
+    fn write(&self, dossier: &Dossier, work: &Work<'_>) -> Result<(), Failed> {
+        if output::write_files(dossier, self.html.as_deref(), self.json.as_deref())? {
+            return Ok(());
+        }
+        let form = if self.full {
+            report::terminal::table
+        } else {
+            report::terminal::brief
+        };
+        let mut text = report::terminal::draw(dossier, output::style(), form);
+        if let Work::Study {
+            there: Some(there), ..
+        } = work
+        {
+            text.push('\n');
+            let beside = report::terminal::beside(there, dossier, Called::HERE, output::style());
+            text.push_str(&beside);
+        }
+        output::text(&text)?;
+        if let Some(line) = selfcheck::last_here(dossier) {
+            output::tell(&line);
+        }
+        Ok(())
+    }
+}
