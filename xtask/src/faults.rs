@@ -21,22 +21,10 @@ use crate::dist;
 use crate::shell::{number, step};
 use crate::traces::{docker_objects, traces};
 
-#[allow(
-    dead_code,
-    clippy::unwrap_used,
-    reason = "the integration tests use more of it"
-)]
-#[path = "../../crates/tare/tests/it/podman/account.rs"]
-mod account;
 mod foreign;
 mod place;
-#[allow(
-    dead_code,
-    clippy::unwrap_used,
-    reason = "the integration tests use more of it, and fail by panicking"
-)]
-#[path = "../../crates/tare/tests/it/ssh/server.rs"]
-mod server;
+
+use tare_testkit::{account, ssh_server as server};
 
 use foreign::{FOREIGN, Foreign};
 use place::Place;

@@ -31,23 +31,18 @@ mod reproduce;
 mod resolution;
 mod run;
 mod shell;
-#[cfg(test)]
-#[path = "../../crates/tare-agent/tests/common/skip.rs"]
-mod skip;
+mod size;
 mod skips;
 mod slower;
 mod tally;
 mod test;
-#[allow(
-    clippy::unwrap_used,
-    dead_code,
-    reason = "the integration tests use more of it, and fail by panicking"
-)]
-#[path = "../../crates/tare/tests/it/traces.rs"]
-mod traces;
 mod web;
 mod why_matrix;
 mod workspace;
+
+#[cfg(test)]
+use tare_testkit::skip;
+use tare_testkit::traces;
 
 /// A command: its name, what it does, and how.
 type Command = (
@@ -82,6 +77,7 @@ const COMMANDS: &[Command] = &tare_model::rows! {
         planted::main,
     ),
     ("web", "`tare run web`, and the same question put to `wrk` in sequence for as long; `--seconds S`", web::main),
+    ("size", "words of code, lines and share of comments, by package and room, next to their budgets", size::main),
     ("ladder", "five programs whose ladder must add up to what is measured directly; `--env NAME` chooses where", ladder::main),
     ("why-matrix", "`tare why` in every environment that works here, of four kinds of commands: always an answer; `--env NAME`", why_matrix::main),
 };

@@ -1,7 +1,7 @@
 //! Which tests could not be tried, for want of what, and why.
 //!
 //! Libtest counts a test that returns early as passed, so the tests leave a line each in a file; see
-//! `crates/tare-agent/tests/common/skip.rs`.
+//! `crates/tare-testkit/src/skip.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -42,17 +42,11 @@ pub mod program;
 #[cfg(target_os = "linux")]
 mod quiet;
 pub mod region;
-#[cfg(test)]
-#[path = "../tests/common/registered.rs"]
-mod registered;
 #[cfg(target_os = "linux")]
 pub mod ring;
 #[cfg(target_os = "linux")]
 pub mod sandbox;
 pub mod serve;
-#[cfg(all(test, target_os = "linux"))]
-#[path = "../tests/common/skip.rs"]
-mod skip;
 pub mod slices;
 #[cfg(target_os = "linux")]
 pub mod tap;
@@ -64,3 +58,8 @@ pub mod udp;
 #[cfg(windows)]
 mod windows;
 pub mod worker;
+
+#[cfg(test)]
+use tare_testkit::registered;
+#[cfg(all(test, target_os = "linux"))]
+use tare_testkit::skip;

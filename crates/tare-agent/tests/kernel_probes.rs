@@ -4,16 +4,13 @@
 //! `spawn` starts this very program with the argument `true`, which here means: the tests whose name contains
 //! that word. No test of this file may contain it.
 
-#[path = "common/skip.rs"]
-mod skip;
-
 use std::path::Path;
 
 use tare_agent::meter::{Meter, ProbeError};
 use tare_agent::probe;
 use tare_model::{Params, Reason, Series};
 
-use self::skip::skip;
+use tare_testkit::skip::skip;
 
 /// The probes that report a checksum.
 const WITH_CHECKSUM: &str = "chase des float integer matrix random-access regex triad";

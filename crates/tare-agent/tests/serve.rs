@@ -6,8 +6,8 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "common/frames.rs"]
-mod frames;
+#[allow(dead_code, reason = "others take more of it")]
+mod common;
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 
 use tare_model::wire::{PROTOCOL, Reply, Request, write_frame};
 use tare_model::{CommandCall, Failure, Params, ProbeCall, ProbeReport, Reason, whole_ns};
+
+use common::frames;
 
 /// Far more than any answer takes; passing it means a hang.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);

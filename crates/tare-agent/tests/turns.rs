@@ -4,8 +4,6 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
-#[path = "common/skip.rs"]
-mod skip;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,7 +13,7 @@ use tare_model::wire::{Reply, Request};
 use tare_model::{Failure, Params, ProbeCall, TurnPage, Turns, whole_ns, whole_size};
 
 use common::{ANSWER_LIMIT, Agent, frames};
-use skip::skip;
+use tare_testkit::skip::skip;
 
 const KEY: u64 = 77;
 /// Long for a slice, short for a test.

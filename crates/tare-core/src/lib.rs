@@ -2,7 +2,7 @@
 //!
 //! Workloads say what to run and read the bytes ([`workload`]), a study becomes trials ([`plan`]), stored trials become a
 //! dossier ([`analyze`]) with what the facts make suspect ([`cause`]) and what came of trying it ([`why`]), or a
-//! comparison ([`compare`]), and the dossier is drawn ([`report`]). Nothing here reads a file, starts a program, opens a socket or asks a clock: that is the crate `tare`.
+//! comparison ([`compare`]), and the dossier is drawn ([`report`]). Nothing here reads a file, starts a program, opens a socket or asks a clock: those are the crates `tare-env` and `tare`.
 
 pub mod analyze;
 pub mod cause;
@@ -12,8 +12,7 @@ pub mod driver;
 pub mod parity;
 pub mod plan;
 #[cfg(test)]
-#[path = "../../tare-agent/tests/common/registered.rs"]
-mod registered;
+use tare_testkit::registered;
 pub mod report;
 pub mod service;
 pub mod suggest;

@@ -4,31 +4,26 @@
 //! ([`run`]) in environments ([`env`](mod@env)) with workloads ([`workload`]); raw output is stored first
 //! ([`store`]) and decoded second; stored trials become costs ([`analyze`]), gathered in a
 //! dossier, and the dossier is drawn ([`report`]). Everything that touches the outside world goes
-//! through [`cx`]. What is pure is the crate `tare-core`.
+//! through [`cx`]. What is pure is the crate `tare-core`, and drivers are the crate `tare-env`.
 
 pub use tare_core::{analyze, cause, driver, plan, report, workload};
 use tare_core::{parity, suggest};
+pub use tare_env::{cx, env};
 
 mod bundle;
 pub mod cli;
 pub mod compare;
 pub mod config;
-pub mod cx;
-pub mod env;
 mod failed;
 mod output;
 mod recount;
-#[cfg(test)]
-#[path = "../../tare-agent/tests/common/registered.rs"]
-mod registered;
 pub mod run;
 mod selfcheck;
 pub mod service;
 mod session;
-#[cfg(test)]
-#[path = "../../tare-agent/tests/common/skip.rs"]
-mod skip;
 pub mod store;
 #[cfg(test)]
 use tare_core::testing;
+#[cfg(test)]
+use tare_testkit::registered;
 pub mod why;

@@ -160,6 +160,7 @@ fn no_file_needs_one_that_needs_it() {
         "tare-stats",
         "tare-agent",
         "tare-core",
+        "tare-env",
         "tare",
     ] {
         let arrows = arrows(&root().join("crates").join(package).join("src"));

@@ -32,11 +32,11 @@ const TABLES_OF_NAMES: [Table; 2] = [
         rows: FACTS,
         spares: &[
             // What differs between a container of the user's and one of the engine's own has names like facts.
-            ("tare/src/env/own.rs", &["engine."]),
+            ("tare-env/src/env/own.rs", &["engine."]),
             ("tare-core/src/driver/own.rs", &["engine."]),
-            ("tare/src/env/docker/own/", &["engine."]),
-            ("tare/src/env/podman/own", &["engine."]),
-            ("tare/src/env/docker/catalogue.rs", &["engine."]),
+            ("tare-env/src/env/docker/own/", &["engine."]),
+            ("tare-env/src/env/podman/own", &["engine."]),
+            ("tare-env/src/env/docker/catalogue.rs", &["engine."]),
             ("tare-core/src/why/own", &["engine.", "sysctl."]),
         ],
     },
@@ -63,6 +63,7 @@ fn product() -> BTreeMap<String, String> {
         let path = file.strip_prefix(&crates).unwrap().to_str().unwrap();
         let is_product = path.contains("/src/")
             && !path.contains("/tests/")
+            && !path.starts_with("tare-testkit/")
             && !path.ends_with("tests.rs")
             && !TABLES.contains(&path);
         // Cases for tests spell names as they are stored.
@@ -105,7 +106,7 @@ fn used(text: &str, module: &str) -> BTreeSet<String> {
 fn is_of(path: &str, writer: Writer) -> bool {
     let folders: &[&str] = match writer {
         Writer::Agent => &["tare-agent/src/"],
-        Writer::Driver => &["tare/src/env/", "tare-core/src/driver/"],
+        Writer::Driver => &["tare-env/src/env/", "tare-core/src/driver/"],
         Writer::Run => &[
             "tare/src/run/",
             "tare/src/session.rs",
@@ -244,7 +245,7 @@ fn named(table: &Table, path: &str, literal: &str) -> Option<&'static Name> {
         // A driver's own facts, which begin with its name, are spelled in its own files.
         let driver = beginning.trim_end_matches('.');
         let is_its_own = [".rs", "/"].iter().any(|ending| {
-            path.starts_with(&format!("tare/src/env/{driver}{ending}"))
+            path.starts_with(&format!("tare-env/src/env/{driver}{ending}"))
                 || path.starts_with(&format!("tare-core/src/driver/{driver}{ending}"))
         });
         let is_word = !literal.contains(' ');

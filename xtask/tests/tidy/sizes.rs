@@ -21,12 +21,12 @@ crates/tare-model/src/launch.rs 600 one format, whose parts are read together
 crates/tare-core/src/analyze/concurrency.rs 550 one estimate with its diagnostics
 crates/tare-core/src/cause/queries.rs 550 the questions that rules ask of a case
 crates/tare-core/src/cause/triage.rs 650 one catalogue of what counters tell
-crates/tare/src/env/docker/environment.rs 650 one life: made, started, stopped, removed
-crates/tare/src/env/docker/own/difference.rs 570 every part of a container, and how each is left away
-crates/tare/src/env/image/host_files.rs 550 one search: programs, their libraries, packages
-crates/tare/src/env/oci.rs 600 one life: made, started, stopped, removed
-crates/tare/src/env/podman/environment.rs 550 one life: made, started, stopped, removed
-crates/tare/src/env/ssh/connection.rs 600 one life: opened, used, closed
+crates/tare-env/src/env/docker/environment.rs 650 one life: made, started, stopped, removed
+crates/tare-env/src/env/docker/own/difference.rs 570 every part of a container, and how each is left away
+crates/tare-env/src/env/image/host_files.rs 550 one search: programs, their libraries, packages
+crates/tare-env/src/env/oci.rs 600 one life: made, started, stopped, removed
+crates/tare-env/src/env/podman/environment.rs 550 one life: made, started, stopped, removed
+crates/tare-env/src/env/ssh/connection.rs 600 one life: opened, used, closed
 crates/tare-core/src/report/terminal/why.rs 650 one page or table, drawn from top to bottom
 crates/tare/src/run/session.rs 600 one run, whose arms and order live together
 crates/tare/src/why/calibrate.rs 600 one stage of the question, in the order of time
@@ -43,7 +43,7 @@ crates/tare/tests/it/tools.rs 650 tests of one thing, with what they set up
 const LONG_FUNCTIONS: &str = "\
 crates/tare-core/src/analyze/together.rs joint one pass over the trials
 crates/tare/src/why/asked.rs ask one command, in the order of time
-crates/tare/src/env/docker/settings.rs every_setting_is_read its steps share what they look at
+crates/tare-env/src/env/docker/settings.rs every_setting_is_read its steps share what they look at
 crates/tare-core/src/report/html/mod.rs body one picture, drawn from left to right
 crates/tare/src/run/alternate.rs alternate one turn of a clock, whose order is what matters
 crates/tare/src/run/dispatch.rs measure one turn of a clock, whose order is what matters

@@ -130,6 +130,7 @@ fn avoided_words_are_in_no_document_and_no_text_of_the_product() {
         "crates/tare",
         "crates/tare-agent",
         "crates/tare-core",
+        "crates/tare-env",
         "crates/tare-model",
         "crates/tare-stats",
     ] {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use tare_agent::meter::ProbeError;
 use tare_model::{Params, Reason, Series, Unit};
 
-use super::skip::skip;
 use super::{Answer, FEWEST, Folder, failure, has_values, run, temporary, unshared};
+use tare_testkit::skip::skip;
 
 const SMALL: i64 = 4;
 

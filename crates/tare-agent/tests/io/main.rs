@@ -13,13 +13,12 @@ use std::path::PathBuf;
 use tare_agent::meter::{Meter, ProbeError};
 use tare_agent::probe;
 use tare_model::{Params, Reason, Series, Unit};
+#[cfg(target_os = "linux")]
+use tare_testkit::skip::skip;
 
 #[cfg(target_os = "linux")]
 mod disk;
 mod network;
-#[cfg(target_os = "linux")]
-#[path = "../common/skip.rs"]
-mod skip;
 
 /// A work directory that is removed with everything in it.
 struct Folder(PathBuf);
@@ -103,6 +102,6 @@ fn unshared<T: Send + 'static>(
     })
     .join()
     .unwrap()
-    .map_err(|error| skip::skip("root", &format!("no namespaces of one's own: {error}")))
+    .map_err(|error| skip("root", &format!("no namespaces of one's own: {error}")))
     .ok()
 }

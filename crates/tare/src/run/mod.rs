@@ -39,8 +39,7 @@ mod served;
 #[cfg(target_os = "linux")]
 mod services;
 #[cfg(not(target_os = "linux"))]
-#[path = "services/elsewhere.rs"]
-mod services;
+mod services_elsewhere;
 mod session;
 mod suspended;
 mod testbed;
@@ -49,6 +48,9 @@ mod turns;
 
 pub use error::RunError;
 pub use interpreter::without_shims;
+#[cfg(not(target_os = "linux"))]
+use services_elsewhere as services;
+
 pub use services::own_cost;
 
 use session::Session;

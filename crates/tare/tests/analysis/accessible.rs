@@ -10,16 +10,11 @@ use tare::analyze::analyze;
 use tare::report::{Made, html};
 use tare_model::Params;
 use tare_model::dossier::Dossier;
+use tare_testkit::{browser, skip};
 
 use super::forms::made_of;
 use super::generator::find;
 use super::snapshots::{hostile, ordinary, unavailable};
-
-#[path = "../../../tare-agent/tests/common/skip.rs"]
-pub(crate) mod skip;
-
-#[path = "../common/browser.rs"]
-mod browser;
 
 const CHECKS: &str = include_str!("accessible.js");
 

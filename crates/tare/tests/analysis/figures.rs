@@ -167,7 +167,7 @@ fn pictures_are_the_figures_at_twice_their_size_and_have_words_or_are_not_made()
     assert!(reason.contains("font"), "{reason}");
     let fonts = tare::cx::fonts::faces();
     if fonts.is_empty() {
-        super::accessible::skip::skip("font", "no font is installed");
+        tare_testkit::skip::skip("font", "no font is installed");
         return;
     }
     let (Made::Files(drawings), Made::Files(pictures)) = (of("svg", &fonts), of("png", &fonts))

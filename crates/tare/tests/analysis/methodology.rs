@@ -34,6 +34,8 @@ fn every_test_that_the_method_or_a_promise_names_exists() {
         "crates/tare-stats/src",
         "crates/tare-stats/tests",
         "crates/tare-core/src",
+        "crates/tare-env/src",
+        "crates/tare-testkit/src",
         "crates/tare/src",
         "crates/tare/tests",
         "crates/tare-model/src",

@@ -11,10 +11,10 @@ use tare::report::Made;
 use tare_model::dossier::{Dossier, DossierDeviation};
 use tare_model::{Deviation, Sliced};
 
-use super::accessible::skip::skip;
 use super::forms::{answer_of_why, made_of};
 use super::generator::{Plan, find, rewrite};
 use super::snapshots::{hostile, ordinary};
+use tare_testkit::skip::skip;
 
 /// Runs a program in a folder; `None` if there is no such program.
 fn run_in(folder: &Path, program: &str, arguments: &[&str]) -> Option<(bool, String)> {

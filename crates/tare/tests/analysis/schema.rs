@@ -1,22 +1,19 @@
 //! The dossier and its schema say the same.
 
-#[path = "../it/schema.rs"]
-mod checker;
-
 use serde_json::{Value, json};
 use tare::analyze::analyze;
 use tare::report::json::to_string;
 use tare_model::dossier::Dossier;
 use tare_model::{Failure, Outcome};
 
-use self::checker::Checker;
 use super::concurrency::with_series;
 use super::generator::{Effect, Plan, find, of};
+use tare_testkit::schema::Checker;
 
 /// Fails unless the dossier, as it is printed, is as the schema says.
 pub(crate) fn assert_fits(dossier: &Dossier) {
     let json: Value = serde_json::from_str(&to_string(dossier)).unwrap();
-    if let Err(error) = Checker::new().check(&json) {
+    if let Err(error) = Checker::of_dossier().check(&json) {
         panic!("{error}");
     }
 }
@@ -55,7 +52,7 @@ fn same(a: &Value, b: &Value) -> bool {
 
 #[test]
 fn dossiers_are_as_the_schema_says() {
-    let checker = Checker::new();
+    let checker = Checker::of_dossier();
     let one_block = Plan::default().blocks(1);
     let mut absent = Plan::default().run();
     for arm in &mut absent.head.arms {
@@ -82,7 +79,7 @@ fn dossiers_are_as_the_schema_says() {
 
 #[test]
 fn what_the_schema_forbids_is_refused() {
-    let checker = Checker::new();
+    let checker = Checker::of_dossier();
     let good = serde_json::to_value(full()).unwrap();
     assert_eq!(checker.check(&good), Ok(()));
     let changes: &[(&str, Value)] = &[
@@ -121,5 +118,5 @@ fn what_the_schema_forbids_is_refused() {
 fn fields_of_a_later_tare_are_accepted() {
     let mut later = serde_json::to_value(full()).unwrap();
     later["cells"][0]["colour"] = json!("red");
-    assert_eq!(Checker::new().check(&later), Ok(()));
+    assert_eq!(Checker::of_dossier().check(&later), Ok(()));
 }

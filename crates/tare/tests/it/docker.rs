@@ -9,18 +9,12 @@ use crate::prelude::*;
 use tare::env::docker::Docker;
 use tare::env::podman::PODMAN;
 use tare_model::Value;
+use tare_testkit::docker as private_engine;
 
 use crate::contract::{contract, engine_contract};
 pub(crate) use crate::talk::{LIMIT, ask, hello, inner_facts, null_trial};
 
 mod faults;
-#[allow(
-    dead_code,
-    unreachable_pub,
-    reason = "shared with the development commands, which use the rest of it"
-)]
-#[path = "../../../../xtask/src/provision/docker.rs"]
-mod private_engine;
 
 /// A world, if an engine answers; else says why not, or fails where one is required.
 pub(crate) fn world(name: &str) -> Option<World> {

@@ -7,6 +7,7 @@ use crate::docker;
 use crate::prelude::*;
 
 use crate::ssh::server::{Plan, Server};
+use crate::ssh::started;
 
 const STUDY: &str = r#"
 id = "elsewhere"
@@ -114,7 +115,7 @@ fn search_path(server: &Server) -> String {
 #[test]
 fn an_engine_behind_ssh_is_measured_and_one_that_refuses_is_explained() {
     let socket = needed!(socket());
-    let server = needed!(Server::start(&Plan::default()));
+    let server = needed!(started(&Plan::default()));
     let product = Product::new();
     let path = search_path(&server);
     // The server has a /run of its own; by way of this process it sees the machine's.

@@ -22,8 +22,6 @@ mod attack;
 mod bad_input;
 #[cfg(target_os = "linux")]
 mod broken_disk;
-#[path = "../common/browser.rs"]
-mod browser;
 #[cfg(target_os = "linux")]
 mod bundles;
 #[cfg(target_os = "linux")]
@@ -98,14 +96,10 @@ mod proof;
 #[cfg(target_os = "linux")]
 mod reports;
 #[cfg(target_os = "linux")]
-mod schema;
-#[cfg(target_os = "linux")]
 mod service;
 mod shapes;
 #[cfg(target_os = "linux")]
 mod sides;
-#[path = "../../../tare-agent/tests/common/skip.rs"]
-mod skip;
 #[cfg(target_os = "linux")]
 mod sources;
 #[cfg(unix)]
@@ -121,7 +115,6 @@ mod tools_cpu;
 mod tools_io;
 #[cfg(target_os = "linux")]
 mod trace_controls;
-mod traces;
 mod unread;
 #[cfg(target_os = "linux")]
 mod vm;
@@ -130,3 +123,7 @@ mod why;
 #[cfg(target_os = "linux")]
 mod wine;
 mod world;
+
+#[cfg(target_os = "linux")]
+use tare_testkit::{browser, schema};
+use tare_testkit::{skip, traces};

@@ -16,10 +16,9 @@ use crate::contract::{contract, engine_contract};
 use crate::docker::absent;
 use crate::talk::trial;
 
-mod account;
 mod hostile;
 mod own;
-use account::Account;
+use tare_testkit::account::{self, Account};
 
 /// A world and whose podman is tested in it; the account goes after the world, and the turn last.
 pub(crate) struct Place {

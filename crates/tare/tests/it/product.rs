@@ -493,7 +493,7 @@ fn cargo_build(arguments: &[&str], folder: &Path) -> bool {
 /// What a dossier must be to be valid.
 #[track_caller]
 pub(crate) fn assert_valid_dossier(dossier: &Value) {
-    if let Err(error) = Checker::new().check(dossier) {
+    if let Err(error) = Checker::of_dossier().check(dossier) {
         panic!("{error}\n{dossier:#}");
     }
 }

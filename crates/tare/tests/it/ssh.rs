@@ -6,18 +6,16 @@ use tare::env::ssh::Ssh;
 
 use crate::contract::contract;
 use crate::talk::{LIMIT, null_trial};
-use server::{Plan, Server, free_port, left};
+pub(crate) use tare_testkit::ssh_server as server;
+use tare_testkit::ssh_server::{Plan, Server, free_port, left};
 
 mod killed;
 mod mounted;
-pub(crate) mod server;
 
-impl Server {
-    /// Starts one; says why and gives none where there can be none.
-    pub(crate) fn start(plan: &Plan<'_>) -> Option<Self> {
-        let started = Self::try_start(plan);
-        started.inspect_err(|why| skip("ssh", why)).ok()
-    }
+/// Starts a server; says why and gives none where there can be none.
+pub(crate) fn started(plan: &Plan<'_>) -> Option<Server> {
+    let started = Server::try_start(plan);
+    started.inspect_err(|why| skip("ssh", why)).ok()
 }
 
 fn environment(settings: &Params) -> Box<dyn Environment> {
@@ -82,7 +80,7 @@ fn is_refused(world: &World, server: &Server, setting: (&str, &str), says: &str,
 
 #[test]
 fn ssh_keeps_the_contract_of_drivers() {
-    let Some(server) = Server::start(&Plan::default()) else {
+    let Some(server) = started(&Plan::default()) else {
         return note_skipped_contract("ssh");
     };
     contract(&Ssh, &server.settings());
@@ -91,7 +89,7 @@ fn ssh_keeps_the_contract_of_drivers() {
 
 #[test]
 fn the_other_end_is_described_and_both_ends_have_addresses() {
-    let server = needed!(Server::start(&Plan::default()));
+    let server = needed!(started(&Plan::default()));
     let world = World::new("ssh-facts");
     let mut environment = environment(&server.settings());
     let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
@@ -121,7 +119,7 @@ fn the_other_end_is_described_and_both_ends_have_addresses() {
 
 #[test]
 fn through_a_proxy_there_is_a_channel_but_no_path() {
-    let server = needed!(Server::start(&Plan::default()));
+    let server = needed!(started(&Plan::default()));
     let world = World::new("ssh-proxy");
     // Another session of the same server is the proxy, as a jump host would be.
     let config = server.folder.path().join("config");
@@ -145,7 +143,7 @@ fn through_a_proxy_there_is_a_channel_but_no_path() {
 
 #[test]
 fn without_a_folder_of_ones_own_the_usual_places_are_used_and_left_empty() {
-    let server = needed!(Server::start(&Plan::default()));
+    let server = needed!(started(&Plan::default()));
     let world = World::new("ssh-default");
     let mut settings = server.settings();
     settings.0.remove("folder");
@@ -158,7 +156,7 @@ fn without_a_folder_of_ones_own_the_usual_places_are_used_and_left_empty() {
 
 #[test]
 fn without_a_shared_connection_every_command_has_its_own() {
-    let server = needed!(Server::start(&Plan::default()));
+    let server = needed!(started(&Plan::default()));
     let mut world = World::new("ssh-alone");
     // A run's folder with a path too long for a socket.
     world.folder = tempfile::Builder::new()
@@ -171,7 +169,7 @@ fn without_a_shared_connection_every_command_has_its_own() {
 
 #[test]
 fn what_a_login_shell_prints_first_garbles_nothing() {
-    let server = needed!(Server::start(&Plan {
+    let server = needed!(started(&Plan {
         startup: "printf 'Welcome!\\n\\ntare-begins-here ? no\\nno line break'\n",
         ..Plan::default()
     }));
@@ -182,7 +180,7 @@ fn what_a_login_shell_prints_first_garbles_nothing() {
 
 #[test]
 fn a_users_own_configuration_does_not_come_in_the_way() {
-    let server = needed!(Server::start(&Plan::default()));
+    let server = needed!(started(&Plan::default()));
     let port = free_port();
     server.configure(&format!(
         "RequestTTY force\n  RemoteCommand echo no\n  LocalForward {port} localhost:1\n  \
@@ -195,7 +193,7 @@ fn a_users_own_configuration_does_not_come_in_the_way() {
 #[test]
 fn a_host_that_asks_for_a_password_is_refused_with_advice() {
     let lines = ["PubkeyAuthentication no", "PasswordAuthentication yes"];
-    let Some(server) = Server::start(&Plan {
+    let Some(server) = started(&Plan {
         lines: &lines,
         ..Plan::default()
     }) else {
@@ -213,7 +211,7 @@ fn a_host_that_asks_for_a_password_is_refused_with_advice() {
 
 #[test]
 fn a_key_that_is_not_known_or_has_changed_is_never_accepted() {
-    let server = needed!(Server::start(&Plan::default()));
+    let server = needed!(started(&Plan::default()));
     let world = World::new("ssh-key");
     server.know("other");
     // Even a configuration that lets everything pass does not make a changed key a known one.
@@ -235,7 +233,7 @@ fn a_key_that_is_not_known_or_has_changed_is_never_accepted() {
 
 #[test]
 fn a_host_that_cannot_be_reached_is_told_by_its_reason() {
-    let server = needed!(Server::start(&Plan::default()));
+    let server = needed!(started(&Plan::default()));
     let world = World::new("ssh-nobody");
     let nobody = server.settings().with("port", i64::from(free_port()));
     let (error, text, fix) = refusal(&world, &server, &nobody);
@@ -254,7 +252,7 @@ fn a_host_that_cannot_be_reached_is_told_by_its_reason() {
 
 #[test]
 fn a_server_that_never_speaks_is_given_up_within_the_limit() {
-    let server = needed!(Server::start(&Plan::default()));
+    let server = needed!(started(&Plan::default()));
     let world = World::new("ssh-mute");
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -266,7 +264,7 @@ fn a_server_that_never_speaks_is_given_up_within_the_limit() {
 
 #[test]
 fn a_key_that_is_named_is_used_or_it_is_said_why_not() {
-    let server = needed!(Server::start(&Plan::default()));
+    let server = needed!(started(&Plan::default()));
     let world = World::new("ssh-identity");
     let key = |name: &str| server.folder.path().join(name);
     let config = key("config");
@@ -303,7 +301,7 @@ fn accounts_that_run_no_commands_are_told_from_broken_ones() {
         ("rbash -c \"$SSH_ORIGINAL_COMMAND\"", "restricted"),
     ] {
         let line = format!("ForceCommand {shell}");
-        let Some(server) = Server::start(&Plan {
+        let Some(server) = started(&Plan {
             lines: &[&line],
             ..Plan::default()
         }) else {
@@ -324,7 +322,7 @@ fn a_peer_is_not_believed_what_only_ssh_can_know_nor_addresses_that_are_no_machi
         "127.0.0.1 1 224.0.0.1 22",
         ":: 1 :: 22",
     ] {
-        let mut server = needed!(Server::start(&Plan::default()));
+        let mut server = needed!(started(&Plan::default()));
         server.down();
         let peer = server.folder.path().join("peer");
         let script = format!(
@@ -367,7 +365,7 @@ fn a_folder_without_space_or_execution_or_permission_is_explained() {
         ("noexec", "Permission denied", "noexec"),
         ("ro", "Read-only file system", "folder ="),
     ] {
-        let Some(server) = Server::start(&Plan {
+        let Some(server) = started(&Plan {
             mount: Some(options),
             ..Plan::default()
         }) else {
@@ -378,14 +376,14 @@ fn a_folder_without_space_or_execution_or_permission_is_explained() {
         assert!(text.contains(words), "{options}: {text}");
         assert!(fix.contains(advice), "{options}: {fix}");
     }
-    let server = needed!(Server::start(&Plan::default()));
+    let server = needed!(started(&Plan::default()));
     let nowhere = "/nonexistent/folder";
     is_refused(&world, &server, ("folder", nowhere), nowhere, "folder =");
 }
 
 #[test]
 fn an_agent_for_another_system_is_refused_before_it_is_copied() {
-    let server = needed!(Server::start(&Plan::default()));
+    let server = needed!(started(&Plan::default()));
     let mut world = World::new("ssh-agent");
     let foreign = tempfile::NamedTempFile::new().unwrap();
     fs::write(
@@ -424,7 +422,7 @@ fn names_that_a_shell_or_ssh_could_misread_reach_neither() {
 
 #[test]
 fn a_connection_that_drops_is_told_and_the_arm_can_be_started_again() {
-    let mut server = needed!(Server::start(&Plan::default()));
+    let mut server = needed!(started(&Plan::default()));
     let world = World::new("ssh-drop");
     let mut environment = environment(&server.settings());
     let mut instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
@@ -464,7 +462,7 @@ fn a_connection_that_drops_is_told_and_the_arm_can_be_started_again() {
 
 #[test]
 fn what_connecting_and_a_trial_take_is_printed() {
-    let server = needed!(Server::start(&Plan::default()));
+    let server = needed!(started(&Plan::default()));
     let world = World::new("ssh-times");
     let mut environment = environment(&server.settings());
     let show = |what: &str, mut times: Vec<Duration>| {

@@ -2,6 +2,7 @@
 //! not, `tare clean` does.
 
 use super::server::{Plan, Server, kill, left};
+use super::started;
 use crate::prelude::*;
 
 use crate::world::agent;
@@ -72,7 +73,7 @@ fn end(mut child: Child) {
 
 #[test]
 fn the_other_end_cleans_up_by_itself_when_tare_is_killed() {
-    let server = needed!(Server::start(&Plan::default()));
+    let server = needed!(started(&Plan::default()));
     let home = tempfile::tempdir().unwrap();
     let (child, run) = run(&server, home.path());
     end(child);
@@ -85,7 +86,7 @@ fn the_other_end_cleans_up_by_itself_when_tare_is_killed() {
 
 #[test]
 fn what_the_other_end_could_not_remove_is_swept_when_it_can_be_reached_again() {
-    let mut server = needed!(Server::start(&Plan::default()));
+    let mut server = needed!(started(&Plan::default()));
     let home = tempfile::tempdir().unwrap();
     let (child, run) = run(&server, home.path());
     // The other machine loses its guard, as by a power cut, and then Tare and the server go.

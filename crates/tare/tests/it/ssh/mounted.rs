@@ -5,12 +5,13 @@ use crate::prelude::*;
 use tare_model::whole_ns;
 
 use super::killed::tare;
-use super::server::{Plan, Server, left};
+use super::server::{Plan, left};
+use super::started;
 use super::{LIMIT, ask, environment, hello, nothing_is_left};
 
 #[test]
 fn what_is_mounted_in_the_folders_there_survives_their_removal() {
-    let server = needed!(Server::start(&Plan::default()));
+    let server = needed!(started(&Plan::default()));
     let world = World::new("ssh-mounted");
     let precious = tempfile::tempdir().unwrap();
     let data = precious.path().join("data");
@@ -47,7 +48,7 @@ fn what_is_mounted_in_the_folders_there_survives_their_removal() {
 
 #[test]
 fn what_why_could_not_remove_stays_on_record_until_it_is_cleaned() {
-    let server = needed!(Server::start(&Plan::default()));
+    let server = needed!(started(&Plan::default()));
     let home = tempfile::tempdir().unwrap();
     let (work, precious) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let data = precious.path().join("data");

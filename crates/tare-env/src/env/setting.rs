@@ -186,7 +186,7 @@ pub(super) fn said<T: Copy + PartialEq>(table: &[(&'static str, T)], meant: T) -
 }
 
 /// What is said with words of before, each with today's.
-pub(crate) fn old_words(table: &[Setting], said: &Params) -> Vec<String> {
+pub fn old_words(table: &[Setting], said: &Params) -> Vec<String> {
     let mut notes = Vec::new();
     for setting in table {
         for was in setting.was.iter().filter(|was| said.value(was).is_some()) {

@@ -19,8 +19,6 @@ use anyhow::{Context, Result, bail};
 
 use self::bridge::Before;
 
-// The tests take this file by its path, where modules below it are looked for elsewhere.
-#[path = "bridge.rs"]
 mod bridge;
 
 /// How long an engine may take to answer its first request.

@@ -15,19 +15,19 @@ const NAME: &str = "tare-test";
 static HOLDERS: Mutex<u32> = Mutex::new(0);
 
 /// A hold on the user.
-pub(super) struct Account {
+pub struct Account {
     /// `None` where the tests' own user is an ordinary one.
     name: Option<String>,
     is_made: bool,
 }
 
 /// Whether the tests run as root.
-pub(super) fn is_root() -> bool {
+pub fn is_root() -> bool {
     status("Uid:").split_whitespace().nth(1) == Some("0")
 }
 
 /// Whether the tests hold the capability of this number.
-pub(super) fn holds_capability(number: u32) -> bool {
+pub fn holds_capability(number: u32) -> bool {
     u64::from_str_radix(&status("CapEff:"), 16).unwrap() & (1 << number) != 0
 }
 
@@ -53,7 +53,7 @@ fn succeeds(program: &str, arguments: &[&str]) -> Result<String, String> {
 
 impl Account {
     /// Takes hold of the user; why there is none is an error.
-    pub(super) fn take() -> Result<Self, String> {
+    pub fn take() -> Result<Self, String> {
         succeeds("podman", &["--version"])?;
         if !is_root() {
             return Ok(Self {
@@ -80,13 +80,13 @@ impl Account {
     }
 
     /// Its name; `None` where the tests' own user is an ordinary one.
-    pub(super) fn name(&self) -> Option<&str> {
+    pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 }
 
 /// Opens a folder to the user, or closes it.
-pub(super) fn set_mode(folder: &Path, mode: u32) {
+pub fn set_mode(folder: &Path, mode: u32) {
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(mode)).unwrap();
 }
@@ -111,7 +111,7 @@ fn make(name: &str) -> Result<(), String> {
 }
 
 /// What `podman` prints for this user; for the caller's own without one.
-pub(super) fn podman(name: Option<&str>, arguments: &[&str]) -> Result<String, String> {
+pub fn podman(name: Option<&str>, arguments: &[&str]) -> Result<String, String> {
     let Some(name) = name else {
         return succeeds("podman", arguments);
     };

@@ -3,18 +3,19 @@
 use serde_json::Value;
 
 /// The schema, read.
-pub(crate) struct Checker {
+pub struct Checker {
     schemas: boon::Schemas,
     index: boon::SchemaIndex,
 }
 
 impl Checker {
-    pub(crate) fn new() -> Self {
+    /// The dossier's.
+    pub fn of_dossier() -> Self {
         Self::of("dossier-1")
     }
 
     /// The schema of this name.
-    pub(crate) fn of(name: &str) -> Self {
+    pub fn of(name: &str) -> Self {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schema");
         let file = format!("{folder}/{name}.schema.json");
         let mut schemas = boon::Schemas::new();
@@ -25,7 +26,7 @@ impl Checker {
     }
 
     /// What is wrong, if anything.
-    pub(crate) fn check(&self, dossier: &Value) -> Result<(), String> {
+    pub fn check(&self, dossier: &Value) -> Result<(), String> {
         self.schemas
             .validate(dossier, self.index)
             .map_err(|error| format!("{error:#}"))

@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 const ALIAS: &str = "tare.run=";
 
 /// Everything of these runs, and whatever lies below `folder`, but for its files: one line each.
-pub(crate) fn traces(runs: &BTreeSet<String>, folder: &Path) -> BTreeSet<String> {
+pub fn traces(runs: &BTreeSet<String>, folder: &Path) -> BTreeSet<String> {
     let folder = folder.display().to_string();
     let is_ours = |text: &str| text.contains(&folder) || runs.iter().any(|run| text.contains(run));
     let mut found = BTreeSet::new();
@@ -53,7 +53,7 @@ pub(crate) fn traces(runs: &BTreeSet<String>, folder: &Path) -> BTreeSet<String>
 }
 
 /// Processes that carry the run's label, with their command lines.
-pub(crate) fn labelled(run: &str) -> BTreeMap<u32, String> {
+pub fn labelled(run: &str) -> BTreeMap<u32, String> {
     let label = format!("TARE_RUN={run}");
     let mut found = BTreeMap::new();
     for entry in entries(Path::new("/proc")) {
@@ -79,7 +79,7 @@ pub(crate) fn labelled(run: &str) -> BTreeMap<u32, String> {
 
 /// Whether a worker of the run has been computing for a while: a trial is on its way. Those that wait for the next
 /// one have only started.
-pub(crate) fn is_computing(run: &str) -> bool {
+pub fn is_computing(run: &str) -> bool {
     /// Of a hundredth of a second each, in user and in kernel mode.
     const TICKS: u64 = 5;
     labelled(run)
@@ -98,7 +98,7 @@ pub(crate) fn is_computing(run: &str) -> bool {
 }
 
 /// Containers, images, volumes and networks that carry the label of a run, by the `docker` command.
-pub(crate) fn docker_objects(run: &str) -> Vec<String> {
+pub fn docker_objects(run: &str) -> Vec<String> {
     if !has_docker() {
         return Vec::new();
     }
@@ -124,7 +124,7 @@ pub(crate) fn docker_objects(run: &str) -> Vec<String> {
 }
 
 /// Whether an engine answers the `docker` command.
-pub(crate) fn has_docker() -> bool {
+pub fn has_docker() -> bool {
     static ANSWERS: OnceLock<bool> = OnceLock::new();
     *ANSWERS.get_or_init(|| {
         let output = Command::new("docker").arg("version").output();

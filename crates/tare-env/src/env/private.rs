@@ -233,7 +233,7 @@ fn whole(folder: &Path) -> PathBuf {
 
 /// The private places of this machine that lie in these folders, each with whether it is a folder that has to be
 /// covered as a whole: what this user cannot look into may be open to whoever is root inside.
-pub(crate) fn places_in(folders: &[&str]) -> BTreeMap<String, bool> {
+pub fn places_in(folders: &[&str]) -> BTreeMap<String, bool> {
     let is_in = |path: &Path| folders.iter().any(|folder| path.starts_with(folder));
     let mut found = BTreeMap::new();
     for path in paths(None) {
@@ -298,7 +298,7 @@ fn is_open(folder: &Path) -> bool {
 
 /// The private place that `folder` is, that lies in it, or that it lies in: a home (in one lies a user's work), or
 /// where Tare keeps its files.
-pub(crate) fn inside_of(folder: &Path) -> Option<PathBuf> {
+pub fn inside_of(folder: &Path) -> Option<PathBuf> {
     let real = |path: PathBuf| files::canonical(&path).unwrap_or(path);
     let folder = real(folder.to_owned());
     let names = files::names(Path::new("/home")).unwrap_or_default();

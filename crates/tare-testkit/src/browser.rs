@@ -5,12 +5,7 @@ use std::process::{Command, Stdio};
 
 /// The document of a file after scripts ran, in a browser of this width with more options, and what the browser
 /// complained of; `None` where there is no browser.
-pub(crate) fn opened(
-    file: &Path,
-    profile: &Path,
-    width: u32,
-    options: &[&str],
-) -> Option<[String; 2]> {
+pub fn opened(file: &Path, profile: &Path, width: u32, options: &[&str]) -> Option<[String; 2]> {
     let output = Command::new("chromium")
         .args(["--headless=new", "--no-sandbox", "--disable-gpu"])
         .args(["--enable-logging=stderr", "--dump-dom"])

@@ -27,26 +27,28 @@ exec /usr/sbin/sshd -D -e -f "$conf"
 
 /// How a server differs from an ordinary one.
 #[derive(Default)]
-pub(crate) struct Plan<'a> {
+pub struct Plan<'a> {
     /// Lines of its configuration, before the others.
-    pub(crate) lines: &'a [&'a str],
+    pub lines: &'a [&'a str],
     /// What root's shell does first.
-    pub(crate) startup: &'a str,
+    pub startup: &'a str,
     /// Options of a file system that it has as its `remote` folder.
-    pub(crate) mount: Option<&'a str>,
+    pub mount: Option<&'a str>,
 }
 
-pub(crate) struct Server {
+/// A server that is ended with the value.
+pub struct Server {
     /// Everything of it.
-    pub(crate) folder: tempfile::TempDir,
-    pub(crate) port: u16,
+    pub folder: tempfile::TempDir,
+    /// Where it listens on the loopback.
+    pub port: u16,
     child: Option<Child>,
     mounts: Vec<String>,
 }
 
 impl Server {
     /// Starts one; an error is why there can be none.
-    pub(crate) fn try_start(plan: &Plan<'_>) -> Result<Self, String> {
+    pub fn try_start(plan: &Plan<'_>) -> Result<Self, String> {
         is_possible()?;
         let folder = tempfile::Builder::new()
             .prefix("tare-sshd-")
@@ -98,19 +100,19 @@ impl Server {
     }
 
     /// The folder that stands for the remote one.
-    pub(crate) fn remote(&self) -> PathBuf {
+    pub fn remote(&self) -> PathBuf {
         self.at("remote")
     }
 
     /// Writes the list of known hosts: this server with the key of this name.
-    pub(crate) fn know(&self, key: &str) {
+    pub fn know(&self, key: &str) {
         let public = std::fs::read_to_string(self.at(&format!("{key}.pub"))).unwrap();
         let line = format!("[127.0.0.1]:{} {public}", self.port);
         std::fs::write(self.at("known"), line).unwrap();
     }
 
     /// Writes the client's configuration, with more lines before the others.
-    pub(crate) fn configure(&self, more: &str) {
+    pub fn configure(&self, more: &str) {
         let text = format!(
             "Host server\n  {more}\n  HostName 127.0.0.1\n  Port {}\n  User root\n  IdentityFile {}\n  \
              IdentitiesOnly yes\n  UserKnownHostsFile {}\n  GlobalKnownHostsFile none\n  \
@@ -123,7 +125,7 @@ impl Server {
     }
 
     /// Has every session run this program instead of its command, once it is up again.
-    pub(crate) fn force(&self, program: &Path) {
+    pub fn force(&self, program: &Path) {
         let path = self.at("sshd.conf");
         let text = std::fs::read_to_string(&path).unwrap();
         let line = format!("ForceCommand {}\n", program.display());
@@ -131,7 +133,7 @@ impl Server {
     }
 
     /// Settings of an arm on it, in its own folder.
-    pub(crate) fn settings(&self) -> Params {
+    pub fn settings(&self) -> Params {
         let [config, folder] = self.places();
         Params::new()
             .with("host", "server")
@@ -140,12 +142,12 @@ impl Server {
     }
 
     /// The client's configuration, and the folder that stands for the remote one.
-    pub(crate) fn places(&self) -> [PathBuf; 2] {
+    pub fn places(&self) -> [PathBuf; 2] {
         [self.at("config"), self.remote()]
     }
 
     /// Starts the server, again if need be.
-    pub(crate) fn up(&mut self) {
+    pub fn up(&mut self) {
         let mut command = Command::new("unshare");
         command.args(["--mount", "--propagation", "private", "sh", "-c", SCRIPT]);
         command.arg("sshd").arg(self.at("sshd.conf"));
@@ -168,7 +170,7 @@ impl Server {
     }
 
     /// Kills every connection that it has; it goes on listening.
-    pub(crate) fn drop_connections(&self) {
+    pub fn drop_connections(&self) {
         let Some(child) = &self.child else { return };
         for pid in children(child.id()) {
             kill(pid);
@@ -176,7 +178,7 @@ impl Server {
     }
 
     /// Kills it with every connection.
-    pub(crate) fn down(&mut self) {
+    pub fn down(&mut self) {
         self.drop_connections();
         if let Some(mut child) = self.child.take() {
             child.kill().unwrap();
@@ -185,7 +187,7 @@ impl Server {
     }
 
     /// Runs a command among the mounts that the server has.
-    pub(crate) fn run_there(&self, command: &[&str]) {
+    pub fn run_there(&self, command: &[&str]) {
         let pid = self.child.as_ref().unwrap().id().to_string();
         let output = Command::new("nsenter")
             .args(["--mount", "--target", &pid])
@@ -196,13 +198,13 @@ impl Server {
     }
 
     /// What there is in its folder, once it is empty or five seconds have passed.
-    pub(crate) fn left(&self) -> Vec<String> {
+    pub fn left(&self) -> Vec<String> {
         left(&self.remote())
     }
 }
 
 /// The names in a folder, once there is none or five seconds have passed.
-pub(crate) fn left(folder: &Path) -> Vec<String> {
+pub fn left(folder: &Path) -> Vec<String> {
     for _ in 0..100 {
         if names(folder).is_empty() {
             break;
@@ -213,7 +215,7 @@ pub(crate) fn left(folder: &Path) -> Vec<String> {
 }
 
 /// The names in a folder at this moment.
-pub(crate) fn names(folder: &Path) -> Vec<String> {
+pub fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.collect()
@@ -250,7 +252,8 @@ fn key(path: &Path) {
     assert!(output.status.success(), "{output:?}");
 }
 
-pub(crate) fn free_port() -> u16 {
+/// A port that nobody listens on.
+pub fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     listener.local_addr().unwrap().port()
 }
@@ -267,7 +270,8 @@ fn children(parent: u32) -> Vec<u32> {
     .collect()
 }
 
-pub(crate) fn kill(pid: u32) {
+/// Kills a process.
+pub fn kill(pid: u32) {
     // It may have ended by itself meanwhile.
     let _ = Command::new("kill")
         .args(["-KILL", &pid.to_string()])

@@ -7,7 +7,7 @@
 use std::io::Write;
 
 /// Says that `needs` cannot be had, and why; fails instead if `TARE_REQUIRE` names it.
-pub(crate) fn skip(needs: &str, reason: &str) {
+pub fn skip(needs: &str, reason: &str) {
     let required = std::env::var("TARE_REQUIRE").unwrap_or_default();
     assert!(
         !required.split(',').any(|name| name.trim() == needs),

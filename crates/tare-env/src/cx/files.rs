@@ -13,8 +13,7 @@ mod devices;
 #[cfg(unix)]
 mod own;
 #[cfg(not(unix))]
-#[path = "files/own_elsewhere.rs"]
-mod own;
+mod own_elsewhere;
 mod plain;
 mod taken;
 mod talking;
@@ -23,6 +22,9 @@ mod tree;
 mod unpacked;
 
 pub use devices::is_disk;
+#[cfg(not(unix))]
+use own_elsewhere as own;
+
 pub use own::{
     NotOwn, check_folder, create_folder, let_nobody_through, let_read, let_through, open_anybodys,
     open_file, own_uid,

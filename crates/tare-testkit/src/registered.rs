@@ -2,7 +2,7 @@
 
 /// Asserts that each file of `folder` with this ending is registered under its name, with `-` for `_`, and nothing
 /// else is; `is_helper` knows the names of files that are not to be.
-pub(crate) fn assert_registered<'a>(
+pub fn assert_registered<'a>(
     folder: &str,
     ending: &str,
     is_helper: impl Fn(&str) -> bool,

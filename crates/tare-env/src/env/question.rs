@@ -7,10 +7,10 @@ use crate::env::prelude::*;
 use super::ChannelError;
 
 /// The longest that the host waits without looking for Ctrl-C.
-pub(crate) const SLICE: Duration = Duration::from_millis(250);
+pub const SLICE: Duration = Duration::from_millis(250);
 
 /// Why there is no answer.
-pub(crate) enum NoAnswer {
+pub enum NoAnswer {
     /// Somebody pressed Ctrl-C.
     Cancelled,
     /// The channel broke, or the limit has passed.
@@ -21,7 +21,7 @@ pub(crate) enum NoAnswer {
 ///
 /// # Errors
 /// Why there is none.
-pub(crate) fn ask(
+pub fn ask(
     cx: &Context<'_>,
     channel: &mut dyn Channel,
     request: &Request,
