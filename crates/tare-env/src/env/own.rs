@@ -221,7 +221,7 @@ pub(super) fn variable(
         }),
         price: "whatever it was set for".to_owned(),
         likelihood: if is_likely { 0.6 } else { 0.25 },
-        may_be_needed: matches!(whose, Whose::Programs | Whose::Places),
+        may_be_needed: whose != Whose::Runtimes,
         every_ns: None,
     })
 }

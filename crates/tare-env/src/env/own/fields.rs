@@ -144,8 +144,12 @@ const NEVER: &[&str] = &tare_model::rows! {
 
 /// Variables that name places: a program needs the image's own text of them, and not another one that is given.
 const OF_PLACES: &[&str] = &tare_model::rows! {
-    "PATH", "HOME", "PYTHONPATH", "PYTHONHOME", "NODE_PATH", "GEM_HOME", "GOPATH", "CLASSPATH", "JAVA_HOME",
-    "LD_LIBRARY_PATH", "PERL5LIB",
+    "PATH", "HOME", "PYTHONHOME", "GEM_HOME", "GOPATH", "JAVA_HOME",
+};
+
+/// Lists of folders that a runtime searches beside its own: a program may do without, also without the image's.
+const OF_LISTS: &[&str] = &tare_model::rows! {
+    "LD_LIBRARY_PATH", "PYTHONPATH", "PERL5LIB", "NODE_PATH", "CLASSPATH", "RUBYLIB",
 };
 
 /// Whose a variable is.
@@ -155,10 +159,19 @@ pub(crate) enum Whose {
     Nobodys,
     /// The names of places: the image's text stays, another one that is given is a difference.
     Places,
+    /// A list of folders that a runtime searches: the image's text is a difference too.
+    Lists,
     /// Read by a library or a runtime.
     Runtimes,
     /// The program's own affair, perhaps.
     Programs,
+}
+
+impl Whose {
+    /// Whether the image's own text comes back where another one is removed.
+    pub(crate) fn is_restored(self) -> bool {
+        matches!(self, Self::Places | Self::Lists)
+    }
 }
 
 /// Whose the variable of this name is.
@@ -176,6 +189,8 @@ pub(crate) fn whose(name: &str) -> Whose {
         Whose::Nobodys
     } else if is_in(OF_PLACES) {
         Whose::Places
+    } else if is_in(OF_LISTS) {
+        Whose::Lists
     } else if is_in(OF_RUNTIMES) {
         Whose::Runtimes
     } else {
@@ -208,7 +223,7 @@ mod tests {
         assert_eq!(whose("PYTHON_VERSION"), Whose::Nobodys);
         assert_eq!(whose("TERM"), Whose::Nobodys);
         assert_eq!(whose("PATH"), Whose::Places);
-        assert_eq!(whose("LD_LIBRARY_PATH"), Whose::Places);
+        assert_eq!(whose("LD_LIBRARY_PATH"), Whose::Lists);
         assert_eq!(whose("LD_PRELOAD"), Whose::Runtimes);
     }
 }

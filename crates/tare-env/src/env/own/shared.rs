@@ -27,6 +27,8 @@ pub(crate) enum Copy {
     Layer,
     /// The engine lays a layer of the container's own over it.
     Overlay,
+    /// The image's own file, over which it is mounted.
+    Images,
 }
 
 /// What is known of the shares of a configuration.
@@ -253,7 +255,7 @@ fn fate_of(share: &Share, policy: Policy<'_>, notes: &mut Vec<String>) -> Fate {
             notes.extend(copy_notes(share, policy.machine));
             return match copy {
                 Copy::Volume => Fate::New,
-                Copy::Layer => Fate::Gone,
+                Copy::Layer | Copy::Images => Fate::Gone,
                 Copy::Overlay => Fate::Over,
             };
         }

@@ -15,7 +15,7 @@ use futures_util::StreamExt;
 use super::super::api::Api;
 use super::super::errors::printable;
 use super::super::image::{self, IMPORT_LIMIT};
-use super::difference::{Copied, copyable, switchable};
+use super::difference::{Copied, Holds, copyable, switchable};
 use super::template::Template;
 use super::temporary;
 use crate::env::image::ImageTar;
@@ -54,6 +54,7 @@ impl Copies<'_> {
         let volumes = volumes_of(image);
         let (able, mut others) = switchable(&template.body, template.shares, &volumes);
         others.extend(self.copy(template, able, (SWITCHED_MOST, true))?);
+        self.note_images(template)?;
         Ok(describe(&others).map(|notes| format!("{ALIKE}{notes}")))
     }
 
@@ -117,7 +118,11 @@ impl Copies<'_> {
                         template.copied.push(Copied {
                             target: share.target,
                             archive,
-                            is_folder: begins_with_folder(&bytes),
+                            holds: if begins_with_folder(&bytes) {
+                                Holds::Folder
+                            } else {
+                                Holds::File
+                            },
                             may_go,
                             stands_in: false,
                         });
@@ -130,6 +135,29 @@ impl Copies<'_> {
                 others.push((share.target, why));
             }
             Ok(others)
+        })
+    }
+
+    /// Notes of which files that are mounted the image has one of its own.
+    fn note_images(&self, template: &mut Template) -> Result<(), EnvError> {
+        let is_file = |copied: &Copied| copied.may_go && copied.holds == Holds::File;
+        if !template.copied.iter().any(is_file) {
+            return Ok(());
+        }
+        let what = ("image", "create a container to look at the image's files");
+        let body = ContainerCreateBody {
+            image: Some(template.image().to_owned()),
+            ..Default::default()
+        };
+        temporary::with(self.cx, self.api, what, body, |container| {
+            for copied in template.copied.iter_mut().filter(|it| is_file(it)) {
+                let archive = self.archive_of(container, &copied.target, SWITCHED_MOST);
+                let archive = archive.ok().flatten();
+                if archive.is_some_and(|bytes| !begins_with_folder(&bytes)) {
+                    copied.holds = Holds::OverImages;
+                }
+            }
+            Ok(())
         })
     }
 
@@ -206,7 +234,7 @@ pub(crate) fn lay_in(
     container: &str,
     copied: &[(Copied, Copy)],
 ) -> Result<(), EnvError> {
-    for (copied, copy) in copied {
+    for (copied, copy) in copied.iter().filter(|(_, copy)| *copy != Copy::Images) {
         if *copy == Copy::Layer {
             // An empty file takes the place of whatever the image has there, and the folders on the way come with it.
             let empty = ImageTar::new().with_file(&copied.target, 0o644, b"");

@@ -17,7 +17,7 @@ mod health;
 mod mounts;
 
 pub(super) use health::check_ns;
-pub(crate) use mounts::Copied;
+pub(crate) use mounts::{Copied, Holds};
 pub(super) use mounts::{copyable, switchable};
 
 /// The configuration of a container beside that of a plain one.
@@ -336,8 +336,8 @@ fn of_variables(pair: Pair<'_>) -> Vec<Part> {
     {
         let shown = printable(&name);
         let is_other = given.contains_key(&name) && given.get(&name) != images.get(&name);
-        let is_place = own::fields::whose(&name) == own::fields::Whose::Places;
-        let unset = (images.contains_key(&name) && !(is_place && is_other)).then(|| {
+        let is_restored = is_other && own::fields::whose(&name).is_restored();
+        let unset = (images.contains_key(&name) && !is_restored).then(|| {
             format!(
                 "take `ENV {shown}` out of the image, or unset `{shown}` before the program starts"
             )
@@ -465,11 +465,15 @@ fn take_away(body: &mut Value, pair: Pair<'_>, switch: &Switch) {
             _ => {}
         },
         Switch::Variable(name) => {
-            let has_one = pair.image_env.iter().any(|text| split(text).0 == *name);
+            let images = pair.image_env.iter().find(|text| split(text).0 == *name);
             let mut list = body["Env"].as_array().cloned().unwrap_or_default();
-            list.retain(|text| text.as_str().is_none_or(|text| split(text).0 != *name));
+            let is_it = |text: &Value| text.as_str().is_some_and(|text| split(text).0 == *name);
+            let given = list.iter().find(|text| is_it(text)).and_then(Value::as_str);
+            let is_other = given.is_some_and(|text| images.is_none_or(|images| images != text));
+            list.retain(|text| !is_it(text));
             // Of a place the image's own text comes back.
-            if has_one && own::fields::whose(name) != own::fields::Whose::Places {
+            let is_restored = is_other && own::fields::whose(name).is_restored();
+            if images.is_some() && !is_restored {
                 // Engines take a name without a text as a wish not to have the image's.
                 list.push(Value::String(name.clone()));
             }

@@ -12,6 +12,18 @@ use crate::env::own::share::{self, Share};
 use crate::env::own::shared::Copy;
 use crate::env::own::{self, Difference, Shares, is_difference};
 
+/// What is mounted at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Holds {
+    /// A folder.
+    Folder,
+    /// A single file.
+    File,
+    /// A single file where the image has one of its own, which comes back without the mount: what such a file says
+    /// matters more than where it lies.
+    OverImages,
+}
+
 /// The files below a mount, copied once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Copied {
@@ -19,8 +31,8 @@ pub(crate) struct Copied {
     pub(crate) target: String,
     /// The archive that the engine made of it.
     pub(crate) archive: PathBuf,
-    /// Whether it is a folder, and no single file.
-    pub(crate) is_folder: bool,
+    /// What lies there.
+    pub(crate) holds: Holds,
     /// Whether the mount can be left away, its files being in the layer.
     pub(crate) may_go: bool,
     /// Whether it stands in for the mount, because the command writes there.
@@ -36,12 +48,14 @@ impl Copied {
     /// Where its files are laid in an arm that does without these parts, if they are.
     pub(crate) fn copy(&self, without: &[String]) -> Option<Copy> {
         if self.may_go && without.iter().any(|id| self.is_named(id)) {
-            return Some(Copy::Layer);
+            return Some(match self.holds {
+                Holds::OverImages => Copy::Images,
+                Holds::Folder | Holds::File => Copy::Layer,
+            });
         }
-        self.stands_in.then_some(if self.is_folder {
-            Copy::Volume
-        } else {
-            Copy::Layer
+        self.stands_in.then_some(match self.holds {
+            Holds::Folder => Copy::Volume,
+            Holds::File | Holds::OverImages => Copy::Layer,
         })
     }
 }
@@ -172,14 +186,15 @@ fn places(body: &Value, image_volumes: &[String]) -> Vec<String> {
 
 /// The mounts whose files were copied, each as a part.
 pub(super) fn of_mounts(pair: Pair<'_>) -> Vec<Part> {
-    let copied = |share: &Share| {
+    let copied = |share: Share| {
         let mut copied = pair.copied.iter();
-        copied.any(|it| it.may_go && it.target == share.target)
+        let copied = copied.find(|it| it.may_go && it.target == share.target)?;
+        Some((share, copied.holds == Holds::OverImages))
     };
     share::shares(pair.body)
         .into_iter()
-        .filter(copied)
-        .map(|share| {
+        .filter_map(copied)
+        .map(|(share, is_images)| {
             let target = printable(&share.target);
             let flag = if share.source.is_empty() {
                 format!("-v {target}")
@@ -189,9 +204,18 @@ pub(super) fn of_mounts(pair: Pair<'_>) -> Vec<Part> {
             Part {
                 difference: Difference {
                     id: id_of(&share.target),
-                    what: format!("the file system below `{target}` (`{flag}`)"),
-                    advice: advice(&target, &flag),
-                    price: "the files are as they were when they were copied, and what is written there goes with the container".to_owned(),
+                    what: if is_images {
+                        format!("the file that is mounted over the image's `{target}` (`{flag}`)")
+                    } else {
+                        format!("the file system below `{target}` (`{flag}`)")
+                    },
+                    advice: advice(&target, &flag, is_images),
+                    price: if is_images {
+                        "the image's own file counts"
+                    } else {
+                        "the files are as they were when they were copied, and what is written there goes with the container"
+                    }
+                    .to_owned(),
                     likelihood: 0.35,
                     may_be_needed: true,
                     every_ns: None,
@@ -205,10 +229,15 @@ pub(super) fn of_mounts(pair: Pair<'_>) -> Vec<Part> {
 /// Files that engines write into every container: one that is mounted there stands in for the engine's.
 const ENGINES_FILES: [&str; 3] = ["/etc/hosts", "/etc/resolv.conf", "/etc/hostname"];
 
-fn advice(target: &str, flag: &str) -> String {
+fn advice(target: &str, flag: &str, is_images: bool) -> String {
     if ENGINES_FILES.contains(&target) {
         return format!(
             "have fewer lines in the file, or remove `{flag}` from the `docker run` line: the engine writes its own (`--add-host`, `--dns`)"
+        );
+    }
+    if is_images {
+        return format!(
+            "see what the file says that the image's does not, or remove `{flag}` from the `docker run` line (in a compose file: below `volumes:`)"
         );
     }
     format!(
@@ -305,7 +334,11 @@ mod tests {
         let copied = ["/data", "/mounted"].map(|target| Copied {
             target: target.into(),
             archive: "/run/files".into(),
-            is_folder: true,
+            holds: if target == "/mounted" {
+                Holds::OverImages
+            } else {
+                Holds::Folder
+            },
             may_go: true,
             stands_in: target == "/data",
         });
@@ -327,6 +360,14 @@ mod tests {
         assert_eq!(copy(&copied[0], "mounted./data"), Some(Copy::Layer));
         assert_eq!(copy(&copied[0], "mounted./mounted"), Some(Copy::Volume));
         assert_eq!(copy(&copied[1], "mounted./data"), None);
+        let images = copy(&copied[1], "mounted./mounted");
+        assert_eq!(images, Some(Copy::Images));
+        assert!(
+            parts[1]
+                .difference
+                .what
+                .contains("over the image's `/mounted`")
+        );
         assert!(parts[0].difference.what.contains("`-v /srv/data:/data`"));
         let less = super::super::without(pair, &["mounted./data".to_owned()]).unwrap();
         let host = &less["HostConfig"];

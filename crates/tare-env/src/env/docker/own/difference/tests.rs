@@ -204,9 +204,10 @@ fn what_may_be_missing_is_passed_over_but_not_all_of_it() {
 #[test]
 fn places_differ_only_where_the_line_gives_another_text() {
     let plain = json!({"HostConfig": {}});
-    let image_env = ["PATH=/bin".to_owned(), "PYTHONPATH=/lib".to_owned()];
+    let image_env = ["PATH=/bin", "HOME=/app", "PYTHONPATH=/lib"].map(str::to_owned);
     let env = [
         "PATH=/slow:/bin",
+        "HOME=/app",
         "PYTHONPATH=/lib",
         "LD_LIBRARY_PATH=/slow",
     ];
@@ -217,12 +218,23 @@ fn places_differ_only_where_the_line_gives_another_text() {
         .into_iter()
         .filter(|id| id.starts_with("env."))
         .collect();
-    assert_eq!(ids, ["env.LD_LIBRARY_PATH", "env.PATH"]);
+    assert_eq!(ids, ["env.LD_LIBRARY_PATH", "env.PATH", "env.PYTHONPATH"]);
     // The image's own text comes back, rather than none.
     let less = without(pair, &["env.PATH".to_owned()]).unwrap();
     assert_eq!(
         less["Env"],
-        json!(["PYTHONPATH=/lib", "LD_LIBRARY_PATH=/slow"])
+        json!(["HOME=/app", "PYTHONPATH=/lib", "LD_LIBRARY_PATH=/slow"])
+    );
+    // A list of the image's own is unset.
+    let less = without(pair, &["env.PYTHONPATH".to_owned()]).unwrap();
+    assert_eq!(
+        less["Env"],
+        json!([
+            "PATH=/slow:/bin",
+            "HOME=/app",
+            "LD_LIBRARY_PATH=/slow",
+            "PYTHONPATH"
+        ])
     );
 }
 
