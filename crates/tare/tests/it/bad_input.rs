@@ -125,7 +125,7 @@ fn numbers_that_mean_nothing_are_refused_with_the_options_name() {
     }
     // A run that goes on has its study already.
     let ended = product.run(["resume", "--blocks", "3"]).expect(2);
-    ended.complains("cannot be used with");
+    ended.complains("unexpected argument '--blocks'");
     assert!(!product.home().exists());
 }
 
