@@ -19,9 +19,10 @@ fn where_a_mount_is_left_away_the_same_files_stand_in_the_layer() {
     fs::write(folder.join("passwd"), "root:x:0:0:other:/root:/bin/sh\n").unwrap();
     printed(&["volume", "create", &volume]);
     let shown = folder.display().to_string();
-    let (data, one) = (
-        format!("{shown}:/data/deep"),
+    let data = format!("{shown}:/data/deep");
+    let (one, other) = (
         format!("{shown}/passwd:/etc/passwd"),
+        format!("{shown}/passwd:/etc/mine"),
     );
     let (kept, volume) = (format!("{shown}:/kept"), format!("{volume}:/empty"));
     let line = [
@@ -31,6 +32,8 @@ fn where_a_mount_is_left_away_the_same_files_stand_in_the_layer() {
         &data,
         "-v",
         &one,
+        "-v",
+        &other,
         "-v",
         &kept,
         "-v",
@@ -53,6 +56,7 @@ fn where_a_mount_is_left_away_the_same_files_stand_in_the_layer() {
     let away = [
         "mounted./data/deep",
         "mounted./etc/passwd",
+        "mounted./etc/mine",
         "mounted./empty",
     ];
     for id in away.iter().chain(&["mounted./kept"]) {
@@ -70,8 +74,9 @@ fn where_a_mount_is_left_away_the_same_files_stand_in_the_layer() {
         let id = arm["Id"].as_str().unwrap();
         let read = |path: &str| printed(&["exec", id, "cat", path]);
         assert_eq!(read("/data/deep/below/text"), "mine");
-        // In place of what the image has there.
-        assert!(read("/etc/passwd").contains("other"));
+        // The image has a file of its own at one of the two places.
+        assert!(!read("/etc/passwd").contains("other"));
+        assert!(read("/etc/mine").contains("other"));
         assert_eq!(read("/kept/below/text"), "mine");
         // What is written there is the container's own.
         printed(&["exec", id, "touch", "/data/deep/theirs", "/empty/theirs"]);
