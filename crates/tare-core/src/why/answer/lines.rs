@@ -68,7 +68,8 @@ pub(in crate::why) fn below(it: &Below<'_>) -> (Option<WhyReason>, Vec<AnswerLin
             .clone()
             .map(|text| line(AnswerLabel::Userland, text)),
     );
-    let ruled_out = it.of(Status::Refuted).map(|finding| match finding.share {
+    let ruled_out = it.of(Status::Refuted).filter(|pair| !it.has_members(pair));
+    let ruled_out = ruled_out.map(|finding| match finding.share {
         Some(share) if !is_found => format!("{} ({})", name(finding), percents(&share)),
         _ => name(finding),
     });
@@ -98,6 +99,18 @@ impl<'a> Below<'a> {
     fn of(&self, status: Status) -> impl Iterator<Item = &'a DossierFinding> {
         let findings = self.findings.iter();
         findings.filter(move |finding| finding.status == status)
+    }
+
+    /// Whether this is a pair whose members came to the same each by itself.
+    fn has_members(&self, pair: &DossierFinding) -> bool {
+        let ids = pair.cause.strip_prefix(OWN);
+        let members = ids.and_then(|ids| ids.split_once('+'));
+        members.is_some_and(|(one, other)| {
+            [one, other].iter().all(|id| {
+                let mut same = self.of(pair.status);
+                same.any(|it| it.cause.strip_prefix(OWN) == Some(id))
+            })
+        })
     }
 
     /// Why one of the sides may not do its work.
