@@ -252,7 +252,7 @@ fn key(path: &Path) {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// A port that nobody listens on.
+/// A port that is free.
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     listener.local_addr().unwrap().port()

@@ -48,7 +48,7 @@ versions.json  what measured and what derived
 SHA256SUMS     `sha256sum -c SHA256SUMS` checks the rest
 
 `tare replay FILE` derives the dossier from store.db again and compares it with dossier.json, number by number.
-`tare repeat FILE` measures the same study on another machine and sets the costs beside these.
+`tare repeat FILE` measures the same study on another machine and compares the ratios.
 ";
 
 /// An archive, and of how many trials it holds what a command printed though nothing is read from it.

@@ -18,8 +18,8 @@ const SURE: f64 = 0.999;
 const PLAIN: f64 = 1.5;
 /// How surely a relevant slowdown must be excluded for the looking to end by that.
 const EXCLUDED: f64 = 0.99;
-/// How surely an effect must be one, two-sided, to be the answer: somebody who is told that it is slower goes and looks
-/// for the reason, and of those whose container is as fast as the host one in twenty would.
+/// How surely an effect must be one, two-sided, to be the answer: a user who reads that it is slower looks for the
+/// reason, and at 95 % one in twenty of those whose container is as fast as the host would.
 const ANSWERED: f64 = 0.99;
 
 /// Whether the answer's two sides need no closer look.

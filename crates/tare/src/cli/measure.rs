@@ -107,7 +107,7 @@ impl std::fmt::Display for Hopeless {
             report::terminal::time(self.budget_ns as f64),
             self.blocks,
             why::FEWEST,
-            // Starting and removing the arms comes beside the trials.
+            // Starting and removing the arms takes time too.
             units::at_least(self.needed_ns + self.needed_ns / 5)
         )
     }

@@ -97,12 +97,13 @@ mod tests {
     use crate::testing::in_one_launch;
     use tare_stats::Differences;
 
+    fn by_block<const N: usize>(values: [f64; N]) -> ByBlock {
+        let blocks = (0..).map(in_one_launch);
+        blocks.zip(values.map(Differences::one)).collect()
+    }
+
     #[test]
     fn what_carries_nothing_is_cold_in_three_blocks() {
-        let by_block = |values: [f64; 3]| -> ByBlock {
-            let blocks = (0..3).map(in_one_launch);
-            blocks.zip(values.map(Differences::one)).collect()
-        };
         let (fast, slow) = (by_block([10.0, 11.0, 9.0]), by_block([110.0, 109.0, 111.0]));
         let cost = joint(&slow, &fast, |slow, fast| slow - fast);
         let total = Total::new(&cost, [&fast, &slow]);
@@ -115,10 +116,6 @@ mod tests {
 
     #[test]
     fn level_that_drifts_hides_nothing_in_two_blocks() {
-        let by_block = |values: [f64; 2]| -> ByBlock {
-            let blocks = (0..2).map(in_one_launch);
-            blocks.zip(values.map(Differences::one)).collect()
-        };
         let (fast, slow) = (by_block([10.0, 10.2]), by_block([130.0, 190.0]));
         let cost = joint(&slow, &fast, |slow, fast| slow - fast);
         let total = Total::new(&cost, [&fast, &slow]);

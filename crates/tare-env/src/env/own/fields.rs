@@ -147,7 +147,7 @@ const OF_PLACES: &[&str] = &tare_model::rows! {
     "PATH", "HOME", "PYTHONHOME", "GEM_HOME", "GOPATH", "JAVA_HOME",
 };
 
-/// Lists of folders that a runtime searches beside its own: a program may do without, also without the image's.
+/// Lists of folders that a runtime searches in addition to its own: a program may do without, also without the image's.
 const OF_LISTS: &[&str] = &tare_model::rows! {
     "LD_LIBRARY_PATH", "PYTHONPATH", "PERL5LIB", "NODE_PATH", "CLASSPATH", "RUBYLIB",
 };
