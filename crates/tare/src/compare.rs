@@ -8,6 +8,7 @@ use std::path::Path;
 use crate::cx::{Context, files};
 use crate::failed::{Exit, Failed};
 use crate::output;
+use crate::report::compared;
 use crate::session::Session;
 use crate::session::home::Place;
 use crate::session::progress::Progress;
@@ -138,7 +139,7 @@ fn against(
             junit: None,
             sarif: None,
             summary: None,
-            annotations: forms::Annotations::None,
+            annotations: compared::Annotations::None,
             sides: vec![given.clone()],
             is_quiet: true,
             ..pair.clone()
@@ -399,9 +400,9 @@ fn write(options: &Options, comparison: &Comparison) -> Result<(), Failed> {
         Some(file) => files::write_output(file, text.as_bytes()),
         None => Ok(()),
     };
-    put(&options.junit, forms::junit(comparison))?;
-    put(&options.sarif, forms::sarif(comparison))?;
-    put(&options.summary, forms::summary(comparison))?;
+    put(&options.junit, compared::junit(comparison))?;
+    put(&options.sarif, compared::sarif(comparison))?;
+    put(&options.summary, compared::summary(comparison))?;
     let json = serde_json::to_string_pretty(comparison).expect("texts and numbers are JSON") + "\n";
     if options.json.as_deref() == Some(Path::new("-")) {
         output::data(&json)?;
@@ -412,7 +413,7 @@ fn write(options: &Options, comparison: &Comparison) -> Result<(), Failed> {
         return Ok(());
     }
     let width = output::width().min(100);
-    output::text(&forms::terminal(comparison, width))?;
-    output::data(&forms::annotations(comparison, options.annotations))?;
+    output::text(&compared::terminal(comparison, width))?;
+    output::data(&compared::annotations(comparison, options.annotations))?;
     Ok(())
 }

@@ -6,9 +6,10 @@
 //! dossier, and the dossier is drawn ([`report`]). Everything that touches the outside world goes
 //! through [`cx`]. What is pure is the crate `tare-core`, and drivers are the crate `tare-env`.
 
-pub use tare_core::{analyze, cause, driver, plan, report, workload};
+pub use tare_core::{analyze, cause, driver, plan, workload};
 use tare_core::{parity, suggest};
 pub use tare_env::{cx, env};
+pub use tare_report as report;
 
 mod bundle;
 pub mod cli;

@@ -9,8 +9,8 @@ use tare_model::dossier::Dossier;
 
 use crate::cx::files;
 use crate::failed::{Exit, Failed};
-use crate::report::foreign::{harmless, steers};
 use crate::report::{self, terminal::plain};
+use tare_core::foreign::{harmless, steers};
 
 /// Writes what a person reads to standard output, in letters that the locale has.
 pub(crate) fn text(text: &str) -> io::Result<()> {

@@ -161,6 +161,7 @@ fn no_file_needs_one_that_needs_it() {
         "tare-agent",
         "tare-core",
         "tare-env",
+        "tare-report",
         "tare",
     ] {
         let arrows = arrows(&root().join("crates").join(package).join("src"));

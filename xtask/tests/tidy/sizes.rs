@@ -27,7 +27,7 @@ crates/tare-env/src/env/image/host_files.rs 550 one search: programs, their libr
 crates/tare-env/src/env/oci.rs 600 one life: made, started, stopped, removed
 crates/tare-env/src/env/podman/environment.rs 550 one life: made, started, stopped, removed
 crates/tare-env/src/env/ssh/connection.rs 600 one life: opened, used, closed
-crates/tare-core/src/report/terminal/why.rs 650 one page or table, drawn from top to bottom
+crates/tare-report/src/terminal/why.rs 650 one page or table, drawn from top to bottom
 crates/tare/src/run/session.rs 600 one run, whose arms and order live together
 crates/tare/src/why/calibrate.rs 600 one stage of the question, in the order of time
 crates/tare/src/why/carry.rs 600 one stage of the question, in the order of time
@@ -44,7 +44,7 @@ const LONG_FUNCTIONS: &str = "\
 crates/tare-core/src/analyze/together.rs joint one pass over the trials
 crates/tare/src/why/asked.rs ask one command, in the order of time
 crates/tare-env/src/env/docker/settings.rs every_setting_is_read its steps share what they look at
-crates/tare-core/src/report/html/mod.rs body one picture, drawn from left to right
+crates/tare-report/src/html/mod.rs body one picture, drawn from left to right
 crates/tare/src/run/alternate.rs alternate one turn of a clock, whose order is what matters
 crates/tare/src/run/dispatch.rs measure one turn of a clock, whose order is what matters
 crates/tare/src/run/pair.rs serve_and_measure one turn of a clock, whose order is what matters

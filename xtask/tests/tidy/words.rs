@@ -131,6 +131,7 @@ fn avoided_words_are_in_no_document_and_no_text_of_the_product() {
         "crates/tare-agent",
         "crates/tare-core",
         "crates/tare-env",
+        "crates/tare-report",
         "crates/tare-model",
         "crates/tare-stats",
     ] {

@@ -341,7 +341,7 @@ fn span(interval: Interval) -> Span {
 }
 
 /// `1 block`, `2 blocks`.
-pub(crate) fn counted(n: usize, what: &str) -> String {
+pub fn counted(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 

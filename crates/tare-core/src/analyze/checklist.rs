@@ -282,14 +282,14 @@ fn aa(dossier: &Dossier) -> CheckItem {
 }
 
 /// A′ cells that claim a difference.
-pub(crate) fn false_alarms(dossier: &Dossier) -> usize {
+pub fn false_alarms(dossier: &Dossier) -> usize {
     let alarm = |cell: &&DossierCell| cell.verdict.is_difference();
     dossier.aa.iter().filter(alarm).count()
 }
 
 /// How many of these comparisons of equal things may be called different: the 97.5 % point of chance. Numbers from
 /// the same trials are right or wrong together; only those of different trials are draws of their own.
-pub(crate) fn alarms_allowed(cells: &[&DossierCell]) -> usize {
+pub fn alarms_allowed(cells: &[&DossierCell]) -> usize {
     const RATE: f64 = 0.05;
     const POINT: f64 = 0.975;
     let of_same_trials = |a: &DossierCell, b: &DossierCell| {

@@ -40,13 +40,13 @@ pub(crate) const DIFFERENT_TOOL: &str = "different-tool";
 /// The effect has a trend over the blocks.
 pub(crate) const DRIFTING_EFFECT: &str = "drifting-effect";
 /// The effect scatters more from block to block than noise would have it.
-pub(crate) const EFFECT_MOVES: &str = "effect-moves";
+pub const EFFECT_MOVES: &str = "effect-moves";
 /// All blocks are of one start of the arms.
 pub(crate) const ONE_LAUNCH: &str = "one-launch";
 /// A value without a logarithm.
 pub(crate) const NO_RATIO: &str = "no-ratio";
 /// Significant by itself, not among all cells.
-pub(crate) const NOT_AFTER_CORRECTION: &str = "not-significant-after-correction";
+pub const NOT_AFTER_CORRECTION: &str = "not-significant-after-correction";
 /// Several instances were not at work at the same time.
 pub(crate) const LITTLE_OVERLAP: &str = "little-overlap";
 /// Several instances have no clock in common.

@@ -25,7 +25,7 @@ pub mod beside;
 mod blocks;
 mod bounds;
 mod cell;
-pub(crate) mod checklist;
+pub mod checklist;
 mod claims;
 pub(crate) mod collect;
 mod concurrency;
@@ -58,8 +58,8 @@ pub mod truth;
 mod turns;
 mod void;
 
-pub(crate) use cell::counted;
-pub(crate) use diagnostics::{EFFECT_MOVES, NOT_AFTER_CORRECTION};
+pub use cell::counted;
+pub use diagnostics::{EFFECT_MOVES, NOT_AFTER_CORRECTION};
 pub use input::{ArmData, RunData, RunHead, TrialData, TrialRef};
 pub use precision::{PrecisionRule, SoFar};
 pub use publication::other_scale;
@@ -324,17 +324,18 @@ fn adjust_for_many_cells(of_arm: &mut [DossierCell]) {
 
 /// Blocks from which on the correction among so many cells can hold up a difference that stands alone: n blocks
 /// give at best p = 2^(1−n).
-pub(crate) fn blocks_to_pass(cells: usize) -> u32 {
+pub fn blocks_to_pass(cells: usize) -> u32 {
     let doublings = (cells as f64 / (1.0 - LEVEL)).log2().ceil();
     1 + whole_count(whole_place(doublings))
 }
 
-pub(crate) fn claims_difference(cell: &DossierCell) -> bool {
+/// Whether its verdict says that there is a difference.
+pub fn claims_difference(cell: &DossierCell) -> bool {
     cell.verdict.is_difference()
 }
 
 /// Whether a difference that a cell claims is one that the correction for many cells holds up.
-pub(crate) fn is_held_up(cell: &DossierCell) -> bool {
+pub fn is_held_up(cell: &DossierCell) -> bool {
     cell.q.is_none_or(|q| q <= 1.0 - LEVEL)
 }
 

@@ -9,7 +9,7 @@
 use serde::Serialize;
 use tare_stats::special::t_upper;
 
-use crate::report::foreign::harmless;
+use crate::foreign::harmless;
 
 /// Columns of a bar of the figure.
 const BAR: usize = 24;

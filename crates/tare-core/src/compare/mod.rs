@@ -2,16 +2,14 @@
 //!
 //! The arms are the sides: the first is the baseline, with an A/A control (the baseline again, from another copy of its
 //! file), the others are compared with it. They run in the engine's blocks, like the arms of any other study. [`study`]
-//! makes the study, [`row`] reads the rows from the dossiers of its rounds, [`gate`] judges them together, and [`forms`]
-//! writes the answer down. What touches the machine is in the crate `tare`.
+//! makes the study, [`row`] reads the rows from the dossiers of its rounds, and [`gate`] judges them together. What
+//! touches the machine is in the crate `tare`, and the forms are in `tare-report`.
 //! Limits: what differs from one build or one start of the machine to the next is in no interval.
 
-pub mod forms;
 pub mod gate;
 pub mod history;
 pub mod limits;
 pub mod row;
-pub mod shown;
 pub mod study;
 
 use serde::{Deserialize, Serialize};

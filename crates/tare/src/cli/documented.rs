@@ -113,6 +113,7 @@ fn every_command_that_the_program_recommends_is_one_that_it_takes() {
         "crates/tare/src",
         "crates/tare-env/src",
         "crates/tare-core/src",
+        "crates/tare-report/src",
     ];
     for file in folders
         .iter()

@@ -4,7 +4,8 @@ use clap::{Args, ValueEnum};
 
 use super::{Exit, Failed, output};
 use crate::compare::options::Options;
-use crate::compare::{Comparison, Decision, Kind, answer, shown};
+use crate::compare::{Comparison, Decision, Kind, answer};
+use crate::report::compared::shown;
 use crate::session::home::Place;
 
 /// When the exit status is not 0.

@@ -8,9 +8,10 @@ use serde_json::json;
 use super::{Exit, Failed, output, recount, runs};
 use crate::compare::history::{self, Point, Search, changes};
 use crate::compare::limits::Limits;
-use crate::compare::{STUDY, row, shown, study};
+use crate::compare::{STUDY, row, study};
 use crate::config::units;
 use crate::cx::{Clock, SystemClock, files};
+use crate::report::compared;
 use crate::session::home::Place;
 use crate::store::Store;
 
@@ -103,7 +104,7 @@ impl History {
             let rows = row::rows(&dossier, &Limits::default());
             let row = rows.iter().find(|row| {
                 let arm = self.arm.as_ref().is_none_or(|arm| *arm == row.arm);
-                arm && (row.name == self.metric || shown::row_metric(row) == self.metric)
+                arm && (row.name == self.metric || compared::shown::row_metric(row) == self.metric)
             });
             let Some((row, (change, base))) =
                 row.and_then(|row| Some((row, row.change.zip(row.base)?)))

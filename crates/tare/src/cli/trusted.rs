@@ -8,7 +8,7 @@ use tare_model::{Params, Study, Value};
 
 use super::{Exit, Failed};
 use crate::plan::Plan;
-use crate::report::foreign::harmless;
+use tare_core::foreign::harmless;
 
 /// Letters that are told of one value, and lines at most; how much more there is, is said.
 const MOST_LETTERS: usize = 500;

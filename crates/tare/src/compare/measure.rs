@@ -244,7 +244,7 @@ fn so_far(measured: &Measured) {
         .iter()
         .filter(|row| row.gated)
         .filter_map(|row| {
-            let change = crate::compare::shown::change(row.change.as_ref()?);
+            let change = crate::report::compared::shown::change(row.change.as_ref()?);
             Some(format!("{} {change}", row.name))
         });
     let texts: Vec<String> = texts.take(4).collect();

@@ -6,12 +6,12 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use tare_model::command::Pick;
 
-use crate::compare::forms::Annotations;
 use crate::compare::limits::Limits;
 use crate::config::units;
 use crate::env;
 use crate::failed::{Exit, Failed};
 use crate::output;
+use crate::report::compared::Annotations;
 use crate::workload::user_command;
 
 /// The runners for whose logs there are lines.

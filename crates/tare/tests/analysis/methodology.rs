@@ -35,6 +35,7 @@ fn every_test_that_the_method_or_a_promise_names_exists() {
         "crates/tare-stats/tests",
         "crates/tare-core/src",
         "crates/tare-env/src",
+        "crates/tare-report/src",
         "crates/tare-testkit/src",
         "crates/tare/src",
         "crates/tare/tests",

@@ -1,0 +1,187 @@
+//! The cells of an arm by what they mean: what costs, what costs less, what makes no relevant difference, what differs
+//! only by itself, what is open, what could not be measured. Largest first in each.
+//!
+//! Table and page show the same groups in the same order, so that what a reader found in one is found in the other.
+//! What it cannot see: which metrics matter to the reader.
+
+use std::collections::BTreeMap;
+
+use tare_model::Verdict;
+use tare_model::dossier::DossierCell;
+
+use super::words::is_doubted;
+use tare_core::analyze::beside::is_same_metric;
+
+/// What a cell means to a reader who asks what an environment costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Group {
+    /// It costs more.
+    More,
+    /// It costs less.
+    Less,
+    /// No difference that matters.
+    Nothing,
+    /// A difference that the correction for the metrics of the arm does not hold up.
+    ByItself,
+    /// Neither a difference nor its absence could be shown.
+    Open,
+    /// There is no ratio.
+    Missing,
+}
+
+impl Group {
+    /// Every one, in the order in which they are told.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::More,
+        Self::Less,
+        Self::Nothing,
+        Self::ByItself,
+        Self::Open,
+        Self::Missing,
+    ];
+
+    /// The group of a cell.
+    pub(crate) fn of(cell: &DossierCell) -> Self {
+        if cell.ratio.is_none() {
+            return Self::Missing;
+        }
+        if is_doubted(cell) {
+            return Self::ByItself;
+        }
+        match cell.verdict {
+            Verdict::MaterialCost | Verdict::Cost => Self::More,
+            Verdict::Gain | Verdict::MaterialGain => Self::Less,
+            Verdict::NegligibleCost | Verdict::Equivalent | Verdict::NegligibleGain => {
+                Self::Nothing
+            }
+            Verdict::Inconclusive => Self::Open,
+        }
+    }
+
+    /// Its heading.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::More => "Overhead",
+            Self::Less => "Gain",
+            Self::Nothing => "Within the margin",
+            Self::ByItself => "Not significant after correction",
+            Self::Open => "Inconclusive",
+            Self::Missing => "Without a ratio",
+        }
+    }
+
+    /// The sign that says without colour what the colour says.
+    pub(crate) fn sign(self) -> char {
+        match self {
+            Self::More => '▲',
+            Self::Less => '▼',
+            Self::Nothing => '=',
+            Self::ByItself => '~',
+            Self::Open => '?',
+            Self::Missing => '–',
+        }
+    }
+
+    /// One word, for names in files.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::More => "more",
+            Self::Less => "less",
+            Self::Nothing => "nothing",
+            Self::ByItself => "alone",
+            Self::Open => "open",
+            Self::Missing => "missing",
+        }
+    }
+}
+
+/// How far up a cell stands in its group: the size of the difference, and of what is open the width of the interval.
+fn weight(cell: &DossierCell) -> f64 {
+    let Some(ratio) = &cell.ratio else {
+        return 0.0;
+    };
+    match Group::of(cell) {
+        Group::Open => (ratio.high / ratio.low).ln(),
+        _ => ratio.point.ln().abs(),
+    }
+}
+
+/// The groups that have cells, each with its cells, largest first.
+pub(crate) fn grouped<'a>(cells: &[&'a DossierCell]) -> Vec<(Group, Vec<&'a DossierCell>)> {
+    Group::ALL
+        .into_iter()
+        .filter_map(|group| {
+            let mut members: Vec<&DossierCell> = cells
+                .iter()
+                .copied()
+                .filter(|cell| Group::of(cell) == group)
+                .collect();
+            members.sort_by(|one, other| weight(other).total_cmp(&weight(one)));
+            (!members.is_empty()).then_some((group, members))
+        })
+        .collect()
+}
+
+/// How many metrics of a workload stand in headlines and first tables.
+const MOST_PRIMARY: usize = 3;
+
+/// The cells of an arm that stand in its headline and its first table: of each workload the first three metrics of its
+/// table, which begins with what the workload is for.
+pub(crate) fn primary<'a>(cells: &[&'a DossierCell]) -> Vec<&'a DossierCell> {
+    let mut seen: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let is_primary = |cell: &&&'a DossierCell| {
+        let metrics = seen.entry(&cell.workload).or_default();
+        if !metrics.contains(&cell.metric.as_str()) {
+            metrics.push(&cell.metric);
+        }
+        let place = metrics.iter().position(|metric| *metric == cell.metric);
+        place < Some(MOST_PRIMARY)
+    };
+    cells.iter().filter(is_primary).copied().collect()
+}
+
+/// The same metric of the same work each, in the order in which they come.
+pub(crate) fn by_metric(cells: &[DossierCell]) -> Vec<Vec<&DossierCell>> {
+    let mut metrics: Vec<Vec<&DossierCell>> = Vec::new();
+    for cell in cells {
+        let mut known = metrics.iter_mut();
+        match known.find(|of_same| is_same_metric(of_same[0], cell)) {
+            Some(of_same) => of_same.push(cell),
+            None => metrics.push(vec![cell]),
+        }
+    }
+    metrics
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tare_core::testing as composed;
+
+    #[test]
+    fn first_three_metrics_of_a_workload_are_primary() {
+        let cell = composed::stored().cells.swap_remove(0);
+        let named = |workload: &str, metric: &str| {
+            let mut cell = cell.clone();
+            workload.clone_into(&mut cell.workload);
+            metric.clone_into(&mut cell.metric);
+            cell
+        };
+        let cells = [
+            named("one", "a"),
+            named("one", "a"),
+            named("one", "b"),
+            named("two", "d"),
+            named("one", "c"),
+            named("one", "d"),
+        ];
+        let all: Vec<&DossierCell> = cells.iter().collect();
+        let primary = primary(&all);
+        assert_eq!(primary.len(), 5);
+        assert!(
+            !primary
+                .iter()
+                .any(|cell| cell.workload == "one" && cell.metric == "d")
+        );
+    }
+}

@@ -1,0 +1,269 @@
+//! The table of an arm's costs: one row a metric, grouped by what it means, each with its interval drawn on an axis that
+//! all rows share; and below it what each row rests on.
+//!
+//! What it cannot see: whether the reader's browser runs scripts; sorting and filtering are additions.
+
+use maud::{Markup, html};
+use tare_model::dossier::{Dossier, DossierArm, DossierCell, Flag, Span};
+use tare_model::facts::emulation;
+
+use super::super::axis::RatioAxis;
+use super::super::groups::{Group, by_metric, grouped};
+use super::super::number::{
+    Digits, Scale, decimals, difference, interval, level_text, percent, scale_for, scales_for,
+    value, with_unit,
+};
+use super::super::shift::tenths;
+use super::super::words::{self, Names};
+use super::{figures, prose, shift};
+use tare_core::foreign::harmless;
+
+/// Rows of values by block that all cells together may have in the page; the data is complete in other forms.
+pub(super) const MOST_ROWS: usize = 4_000;
+
+/// A cell with its place in the dossier, which names its anchor.
+pub(super) type Placed<'a> = (usize, &'a DossierCell);
+
+/// The table of an arm.
+pub(super) fn table(
+    arm: &DossierArm,
+    number: usize,
+    cells: &[Placed<'_>],
+    names: &Names<'_>,
+) -> Markup {
+    let plain: Vec<&DossierCell> = cells.iter().map(|(_, cell)| *cell).collect();
+    let axis = RatioAxis::over(plain.iter().copied());
+    let baseline = harmless(plain.first().map_or("", |cell| cell.baseline.as_str()));
+    let id = format!("costs-{number}");
+    let groups = grouped(&plain);
+    let place_of = |cell: &DossierCell| {
+        let found = cells.iter().find(|(_, other)| std::ptr::eq(*other, cell));
+        found.map_or(0, |(place, _)| *place)
+    };
+    html! {
+        div.tools hidden data-table=(id) {
+            label { "Find " input type="search" aria-controls=(id); }
+            @for (group, members) in &groups {
+                label { input type="checkbox" value=(group.as_str()) checked; " " (group.sign()) " " (group.title()) " (" (members.len()) ")" }
+            }
+            output {}
+        }
+        table.costs id=(id) role="table" {
+            caption { (words::purpose(arm)) " against " (baseline) ". Ratio 1.10: takes 1.10× as long as the baseline, or gives 1/1.10 of its throughput; in brackets the 95 % confidence interval. The grey field is the margin; the axis is logarithmic, and an arrow points to what lies beyond it." @if plain.iter().any(|cell| words::is_by_itself(cell)) { " “?” behind a word: significant by itself, not among the metrics of its arm." } }
+            thead role="rowgroup" {
+                tr role="row" {
+                    th scope="col" role="columnheader" data-key="0" { "metric" }
+                    th.num scope="col" role="columnheader" data-key="1" { (baseline) }
+                    th.num scope="col" role="columnheader" data-key="2" { (harmless(&arm.id)) }
+                    th.num scope="col" role="columnheader" data-key="3" { "difference" }
+                    th.num scope="col" role="columnheader" data-key="4" { "ratio [95 % CI]" }
+                    th.iv.axis scope="col" role="columnheader" { span.sr { "the interval drawn" } (figures::axis(axis)) }
+                    th scope="col" role="columnheader" { "verdict" }
+                }
+            }
+            @for (group, members) in &groups {
+                tbody data-group=(group.as_str()) role="rowgroup" {
+                    tr.group role="row" { th colspan="7" scope="rowgroup" role="rowheader" { (group.sign()) " " (group.title()) " (" (members.len()) ")" } }
+                    @for cell in members {
+                        @let name = html! { a href={ "#cell-" (place_of(cell)) } { (names.name(cell)) } };
+                        (row(cell, &name, axis, *group))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Each two arms with each other, a row a pair, by metric.
+pub(super) fn pairs(cells: &[DossierCell], names: &Names<'_>) -> Markup {
+    let axis = RatioAxis::over(cells.iter());
+    html! {
+        table.costs id="pairs" role="table" {
+            caption { "The first of each pair against the second, from the same blocks. Ratio 1.10: the first takes 1.10× as long as the second, or gives 1/1.10 of its throughput; in brackets the 95 % confidence interval. The grey field is the margin; the axis is logarithmic." }
+            thead role="rowgroup" {
+                tr role="row" {
+                    th scope="col" role="columnheader" { "pair" }
+                    th.num scope="col" role="columnheader" { "second" }
+                    th.num scope="col" role="columnheader" { "first" }
+                    th.num scope="col" role="columnheader" { "difference" }
+                    th.num scope="col" role="columnheader" { "ratio [95 % CI]" }
+                    th.iv.axis scope="col" role="columnheader" { span.sr { "the interval drawn" } (figures::axis(axis)) }
+                    th scope="col" role="columnheader" { "verdict" }
+                }
+            }
+            @for members in by_metric(cells) {
+                tbody role="rowgroup" {
+                    tr.group role="row" { th colspan="7" scope="rowgroup" role="rowheader" { (names.name(members[0])) } }
+                    @for cell in members {
+                        @let pair = html! { (harmless(&cell.arm)) " against " (harmless(&cell.baseline)) };
+                        (row(cell, &pair, axis, Group::of(cell)))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A number for sorting; what is not there sorts last.
+fn key(span: Option<&Span>) -> String {
+    span.map_or_else(String::new, |span| format!("{:e}", span.point))
+}
+
+fn row(cell: &DossierCell, name: &Markup, axis: RatioAxis, group: Group) -> Markup {
+    let (of_base, of_env) = scales_for(cell.base.as_ref(), cell.env.as_ref(), &cell.unit);
+    let shown = |span: Option<&Span>, scale: Scale| {
+        span.map_or_else(
+            || "–".to_owned(),
+            |span| with_unit(&value(span, scale, Digits::Full), scale),
+        )
+    };
+    html! {
+        tr role="row" data-k1=(key(cell.base.as_ref())) data-k2=(key(cell.env.as_ref())) data-k3=(key(cell.difference.as_ref())) data-k4=(key(words::ratio(cell))) {
+            th scope="row" role="rowheader" { (name) }
+            td.num role="cell" data-label=(harmless(&cell.baseline)) { (shown(cell.base.as_ref(), of_base)) }
+            td.num role="cell" data-label=(harmless(&cell.arm)) { (shown(cell.env.as_ref(), of_env)) }
+            td.num role="cell" data-label="difference" { (cell.difference.as_ref().map_or_else(|| "–".to_owned(), |span| difference(span, &cell.unit))) }
+            td.num role="cell" data-label="ratio" { (words::effect_or_dash(cell)) }
+            @if let Some(ratio) = words::ratio(cell) {
+                td.iv.(figures::tone(cell)) role="cell" { (figures::interval(axis, ratio, cell.margin)) }
+            } @else {
+                td.iv.empty role="cell" { "–" }
+            }
+            td.verdict.(figures::tone(cell)) role="cell" {
+                (group.sign()) " " (words::guarded_verdict(cell))
+            }
+        }
+    }
+}
+
+/// What every cell of an arm rests on.
+pub(super) fn details(cells: &[Placed<'_>], names: &Names<'_>, n_rows: usize) -> Markup {
+    html! {
+        @for (place, cell) in cells {
+            details {
+                summary { h4 { (names.name(cell)) ": " span class={ "verdict " (figures::tone(cell)) } { (Group::of(cell).sign()) " " (words::verdict(cell).0) } } }
+                div.cell id={ "cell-" (place) } { (detail(cell, &names.name(cell), n_rows)) }
+            }
+        }
+    }
+}
+
+/// How many rows of blocks all cells have together.
+pub(super) fn rows_of_blocks(dossier: &Dossier) -> usize {
+    dossier.cells.iter().map(|cell| cell.blocks.len()).sum()
+}
+
+fn detail(cell: &DossierCell, name: &str, n_rows: usize) -> Markup {
+    let span = |span: &Option<Span>| {
+        span.as_ref()
+            .map_or_else(|| "–".to_owned(), |span| spanned(span, &cell.unit))
+    };
+    let ratio = |span: &Option<Span>| {
+        span.as_ref()
+            .map_or_else(|| "–".to_owned(), |span| interval(span, Digits::Full))
+    };
+    let p = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), probability);
+    html! {
+        dl.facts {
+            dt { "metric" } dd { code { (harmless(&cell.metric)) } " of " code { (harmless(&cell.workload)) } ", " (if cell.better == tare_model::Better::Lower { "less is better" } else { "more is better" }) }
+            @if !cell.params.0.is_empty() {
+                dt { "parameters" } dd { @for (at, (param, value)) in cell.params.0.iter().enumerate() { @if at > 0 { ", " } (harmless(&format!("{param} = {value}"))) } }
+            }
+            dt { (harmless(&cell.baseline)) } dd { (span(&cell.base)) }
+            dt { (harmless(&cell.arm)) } dd { (span(&cell.env)) }
+            dt { "difference" } dd { (span(&cell.difference)) }
+            @if !words::is_start(cell) {
+                dt { "ratio, 95 % CI" } dd { (ratio(&cell.ratio)) }
+                dt { "ratio, 90 % CI" } dd { (ratio(&cell.ratio90)) }
+            }
+            @if cell.floor.is_some() { dt { "uncontended ×" } dd { (ratio(&cell.floor)) " (the best moments of the trials)" } }
+            dt { "p, and q after correction" } dd { (p(cell.p)) ", " (p(cell.q)) }
+            dt { "margin" } dd { (percent(cell.margin)) }
+            @if let Some(mde) = cell.mde { dt { "would have been seen" } dd { "80 % sure from " (percent(mde)) " on" } }
+            dt { "blocks" } dd {
+                (cell.n_blocks) @if cell.in_turn { ", arms interleaved in slices" } @else { ", whole trials" }
+                @if let Some(further) = cell.further_blocks { "; about " (further) " more for the precision that was asked for" }
+            }
+            @for flag in &cell.flags { (remark(flag)) }
+        }
+        @if cell.blocks.is_empty() {
+            p.note {
+                @if cell.n_blocks == 0 { "There is no block to draw." }
+                @else { "The dossier does not hold these blocks, because there are too many or an earlier version made it; " code { "--format csv" } " tells all of them." }
+            }
+        } @else {
+            @let tenths = tenths(cell);
+            @let written = of_blocks(cell);
+            (figures::blocks(cell, &shift::figure(cell, &tenths, name), name))
+            (shift::table(cell, &tenths, name, written))
+            @if n_rows <= MOST_ROWS { (by_block(cell, name, written)) }
+        }
+    }
+}
+
+/// A probability; one that four digits would show as 0 is none.
+fn probability(value: f64) -> String {
+    if value < 0.0001 {
+        "< 0.0001".to_owned()
+    } else {
+        format!("{value:.4}")
+    }
+}
+
+fn remark(flag: &Flag) -> Markup {
+    html! {
+        dt { "remark" }
+        dd { (words::meaning(&flag.id).map_or_else(|| harmless(&flag.id), str::to_owned)) @if !flag.detail.is_empty() { " (" (prose(&flag.detail)) ")" } }
+    }
+}
+
+/// A value with its interval and unit; its level where it is less than 95 %.
+fn spanned(span: &Span, unit: &str) -> String {
+    let most = span.point.abs().max(span.low.abs()).max(span.high.abs());
+    let scale = scale_for(most, unit);
+    let digits = super::super::number::decimals_of(span, scale.factor);
+    let [point, low, high] =
+        [span.point, span.low, span.high].map(|value| format!("{:.digits$}", value / scale.factor));
+    format!(
+        "{} [{low}, {high}]{}",
+        with_unit(&point, scale),
+        level_text(span)
+    )
+}
+
+/// The unit of a cell's blocks, and how many digits after the point their values deserve.
+fn of_blocks(cell: &DossierCell) -> (Scale, usize) {
+    let typical = cell.base.or(cell.env).map_or(0.0, |span| span.point);
+    let scale = scale_for(typical, &cell.unit);
+    let half = [cell.base, cell.env].into_iter().flatten();
+    let half = half
+        .map(|span| (span.high - span.low) / 2.0)
+        .fold(0.0, f64::max);
+    (scale, decimals(half / scale.factor).max(2))
+}
+
+fn by_block(cell: &DossierCell, name: &str, (scale, digits): (Scale, usize)) -> Markup {
+    html! {
+        details {
+            summary { "The values of the " (cell.blocks.len()) " blocks" }
+            div.scroll tabindex="0" role="region" aria-label={ (name) " by block, " (harmless(&cell.arm)) } {
+                table {
+                    thead { tr {
+                        th.num scope="col" { "block" } th.num scope="col" { "launch" } th.num scope="col" { "order" }
+                        th.num scope="col" { (scale.after(&harmless(&cell.baseline))) } th.num scope="col" { (scale.after(&harmless(&cell.arm))) } th.num scope="col" { "ratio" }
+                    } }
+                    tbody { @for block in &cell.blocks { tr {
+                        td.num { (block.block) } td.num { (block.launch) } td.num { (block.position + 1) }
+                        td.num { (format!("{:.digits$}", block.base / scale.factor)) } td.num { (format!("{:.digits$}", block.env / scale.factor)) }
+                        td.num { (block.ratio(cell.better).map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.4}"))) }
+                    } } }
+                }
+            }
+        }
+    }
+}
+
+/// What is said behind an arm's name where software imitates its processor.
+pub(super) fn emulated(arm: &DossierArm) -> Markup {
+    html! { @if let Some(how) = emulation(&arm.facts) { " " strong { "(EMULATED: " (harmless(how)) ")" } } }
+}

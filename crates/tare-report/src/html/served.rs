@@ -1,0 +1,465 @@
+//! The pages of `tare serve` beside those of single runs: the list with its search, two runs beside each other, a metric
+//! over the runs, and a run that is at work. None needs a script.
+//!
+//! What it cannot see: the store; it is told what to show, and its links name what the server is to look up.
+
+use maud::{Markup, html};
+use tare_model::Params;
+use tare_model::dossier::{Dossier, DossierCell, Span};
+
+use super::super::axis::{RatioAxis, is_one, tick_label};
+use super::super::number::{glance, percent};
+use super::super::terminal::beside::{Called, describe, order, sum, verdict_word};
+use super::super::terminal::both;
+use super::super::words::{self, Names};
+use super::{Kind, document, figures, prose};
+use tare_core::analyze::beside::{Row, beside, row as set_beside};
+use tare_core::foreign::harmless;
+
+/// A run in a list of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name.
+    pub run: String,
+    /// Its study.
+    pub study: String,
+    /// The study's title.
+    pub title: String,
+    /// Its arms.
+    pub arms: Vec<String>,
+    /// When it began.
+    pub started: String,
+    /// Trials that are stored.
+    pub trials: u32,
+    /// How it ended, in words.
+    pub ended: String,
+}
+
+/// The list of runs, `found` of `n_all` for the words that were searched for; no more than are shown here.
+pub fn index(found: &[Listed], n_found: usize, n_all: usize, search: &str) -> String {
+    let body = html! {
+        main {
+            h1 { "Runs" }
+            form.tools action="/" role="search" {
+                label { "Find " input type="search" name="find" value=(harmless(search)); }
+                button type="submit" { "Find" }
+                @if !search.is_empty() { a href="/" { "all" } }
+            }
+            p.meta {
+                (n_found) " of " (n_all) " runs"
+                @if n_found > found.len() { "; the newest " (found.len()) " are shown" }
+                "."
+            }
+            @if n_all == 0 { p { "The store holds no run yet; " code { "tare run" } " makes one." } }
+            @else if !found.is_empty() {
+                form action="/compare" {
+                    div.scroll tabindex="0" role="region" aria-label="runs" {
+                        table.runs role="table" {
+                            caption { "Choose one as A and one as B to compare their overheads." }
+                            thead role="rowgroup" { tr role="row" {
+                                @for head in ["A", "B", "run", "study", "arms", "began (UTC)", "trials", "ended by", "more"] {
+                                    th.num[head == "trials"] scope="col" role="columnheader" { (head) }
+                                }
+                            } }
+                            tbody role="rowgroup" { @for (at, line) in found.iter().enumerate() { (listed(at, line)) } }
+                        }
+                    }
+                    p { button type="submit" { "Compare A with B" } }
+                }
+            }
+        }
+    };
+    document("Runs", &body, Kind::Served(None))
+}
+
+fn listed(at: usize, line: &Listed) -> Markup {
+    let run = harmless(&line.run);
+    html! {
+        tr role="row" {
+            @for (name, chosen) in [("a", 1), ("b", 0)] {
+                td role="cell" data-label=(name.to_uppercase()) { input type="radio" name=(name) value=(run) aria-label={ (run) " as " (name.to_uppercase()) } checked[at == chosen]; }
+            }
+            th scope="row" role="rowheader" { a href={ "/run/" (run) } { (run) } }
+            td role="cell" { (harmless(&line.study)) @if line.title != line.study { br; span.note { (harmless(&line.title)) } } }
+            td role="cell" data-label="arms" { (harmless(&line.arms.join(", "))) }
+            td.when role="cell" data-label="began" { (harmless(&line.started)) } td.num role="cell" data-label="trials" { (line.trials) } td role="cell" data-label="ended by" { (harmless(&line.ended)) }
+            td role="cell" { a href={ "/metrics/" (run) } { "over time" } " · " a href={ "/run/" (run) ".json" } { "data" } }
+        }
+    }
+}
+
+/// Two runs beside each other: A, mostly the earlier, and B.
+pub fn compared(first: &Dossier, second: &Dossier) -> String {
+    let called = Called::A_AND_B;
+    let set = beside(first, second);
+    let names = Names::of(second);
+    let mut rows: Vec<&Row<'_>> = set.rows.iter().collect();
+    rows.sort_by_key(|row| order(row));
+    let spans = rows
+        .iter()
+        .filter_map(|row| Some((row.quotient?, row.second.margin)));
+    let axis = RatioAxis::of_spans(spans);
+    let only = [
+        (&set.only_first, "A", Names::of(first)),
+        (&set.only_second, "B", Names::of(second)),
+    ];
+    let title = format!(
+        "Runs {} and {}",
+        harmless(&first.run),
+        harmless(&second.run)
+    );
+    let body = html! {
+        (home())
+        main {
+            h1 { (title) }
+            p.answer { (sum(&set, called)) }
+            dl.facts { @for (dossier, name) in [(first, "A"), (second, "B")] { dt { (name) } dd { a href={ "/run/" (harmless(&dossier.run)) } { (describe(dossier)) } } } }
+            @if !rows.is_empty() {
+                table.costs role="table" {
+                    caption { "The ratio of each environment to its baseline in both runs, and B over A with a 95 % interval made of both: right of 1 the overhead is larger in B. The grey field is the margin; the axis is logarithmic." }
+                    thead role="rowgroup" { tr role="row" {
+                        th scope="col" role="columnheader" { "metric, arm" }
+                        th.num scope="col" role="columnheader" { "ratio in A" } th.num scope="col" role="columnheader" { "ratio in B" } th.num scope="col" role="columnheader" { "B ÷ A" }
+                        th.iv.axis scope="col" role="columnheader" { span.sr { "the interval drawn" } (figures::axis(axis)) }
+                        th scope="col" role="columnheader" { "verdict" }
+                    } }
+                    tbody role="rowgroup" { @for row in rows {
+                        @let (said, tone) = verdict_word(row, called);
+                        tr role="row" {
+                            th scope="row" role="rowheader" { a href={ "/history?" (question(row.second)) } { (names.name(row.second)) ", " (harmless(&row.second.arm)) } }
+                            td.num role="cell" data-label="in A" { (words::effect_or_dash(row.first)) }
+                            td.num role="cell" data-label="in B" { (words::effect_or_dash(row.second)) }
+                            td.num role="cell" data-label="B ÷ A" { (ratio(row.quotient.as_ref())) }
+                            @if let Some(quotient) = &row.quotient { td.iv.(figures::class(tone)) role="cell" { (figures::interval(axis, quotient, row.second.margin)) } }
+                            @else { td.iv.empty role="cell" { "–" } }
+                            td.verdict.(figures::class(tone)) role="cell" { (sign(row)) " " (said) }
+                        }
+                    } }
+                }
+            }
+            @for (cells, name, names) in &only { @if !cells.is_empty() {
+                h2 { "Only in " (name) }
+                ul { @for cell in *cells { li { (names.name(cell)) ", " (harmless(&cell.arm)) ": " (words::verdict(cell).0) } } }
+            } }
+        }
+    };
+    document(&title, &body, Kind::Served(None))
+}
+
+fn ratio(span: Option<&Span>) -> String {
+    span.map_or_else(|| "–".to_owned(), glance)
+}
+
+/// The sign that says without colour what the colour says.
+fn sign(row: &Row<'_>) -> char {
+    match order(row) {
+        0 if row.verdict.is_cost() => '▲',
+        0 => '▼',
+        1 => '?',
+        2 => '=',
+        _ => '–',
+    }
+}
+
+fn home() -> Markup {
+    html! { nav aria-label="Pages" { ul { li { a href="/" { "All runs" } } } } }
+}
+
+/// What a link asks for so that the server finds a cell again in other runs.
+fn question(cell: &DossierCell) -> String {
+    format!("cell={}", encoded(&what_is_asked(cell)))
+}
+
+/// What tells a cell from others of any run, as text: all that [`is_same_question`] looks at but the revision, whose
+/// change a history shows.
+///
+/// [`is_same_question`]: tare_core::analyze::beside::is_same_question
+fn what_is_asked(cell: &DossierCell) -> String {
+    serde_json::json!([
+        cell.arm,
+        cell.baseline,
+        cell.workload,
+        cell.metric,
+        cell.params,
+        cell.path,
+        cell.instances,
+        cell.spread
+    ])
+    .to_string()
+}
+
+/// A text as a field of an address.
+fn encoded(text: &str) -> String {
+    form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}
+
+/// The metrics of a run, each with a link to its history.
+pub fn metrics(dossier: &Dossier) -> String {
+    let names = Names::of(dossier);
+    let title = format!("Metrics of run {}", harmless(&dossier.run));
+    let body = html! {
+        (home())
+        main {
+            h1 { (title) }
+            p { "Each leads to what it cost in all stored runs that measured it. " a href={ "/run/" (harmless(&dossier.run)) } { "The run" } }
+            @for arm in &dossier.arms {
+                @let cells = dossier.cells_of(&arm.id);
+                @if !cells.is_empty() {
+                    h2 { (harmless(&arm.id)) }
+                    ul { @for cell in cells { li { a href={ "/history?" (question(cell)) } { (names.name(cell)) } ": " (words::verdict(cell).0) } } }
+                }
+            }
+            @if dossier.cells.is_empty() { p { "Nothing was compared in this run." } }
+        }
+    };
+    document(&title, &body, Kind::Served(None))
+}
+
+/// A metric in one run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Moment {
+    /// The run.
+    pub run: String,
+    /// When it began.
+    pub started: String,
+    /// The kernel of its baseline.
+    pub kernel: String,
+    /// What it found.
+    pub cell: DossierCell,
+}
+
+/// The cell of a dossier that a link of these pages asks for.
+pub fn asked<'a>(question: &str, dossier: &'a Dossier) -> Option<&'a DossierCell> {
+    let mut cells = dossier.cells.iter();
+    cells.find(|cell| what_is_asked(cell) == question)
+}
+
+/// A metric over runs, the oldest first; `n_left_out` runs that are older were not looked at.
+pub fn history(moments: &[Moment], n_left_out: usize) -> String {
+    let Some(last) = moments.last() else {
+        let body =
+            html! { (home()) main { h1 { "No such metric" } p { "No stored run measured it." } } };
+        return document("No such metric", &body, Kind::Served(None));
+    };
+    let cell = &last.cell;
+    let mut parts = vec![words::spoken(&cell.metric)];
+    parts.extend(
+        cell.params
+            .0
+            .iter()
+            .map(|(name, value)| format!("{name} = {value}")),
+    );
+    parts.extend(cell.path.map(|path| path.to_string()));
+    if cell.instances > 1 {
+        parts.push(format!("×{}", cell.instances));
+    }
+    let name = harmless(&parts.join(", "));
+    let sides = format!(
+        "{} against {}",
+        harmless(&cell.arm),
+        harmless(&cell.baseline)
+    );
+    let title = format!("{name}: {sides}");
+    let body = html! {
+        (home())
+        main {
+            h1 { (title) }
+            p.answer { (changed(moments)) }
+            @if n_left_out > 0 { p.note { (n_left_out) " older runs were not looked at." } }
+            (over_time(moments, &title))
+            div.scroll tabindex="0" role="region" aria-label="every run" { table {
+                caption { "Every run, the newest first, compared with the one before it." }
+                thead { tr { th scope="col" { "run" } th.num scope="col" { (harmless(&cell.baseline)) " → " (harmless(&cell.arm)) } th.num scope="col" { "ratio [95 % CI]" } th scope="col" { "verdict" } th.num scope="col" { "÷ the run before" } } }
+                tbody { @for (at, moment) in moments.iter().enumerate().rev() {
+                    @let before = at.checked_sub(1).map(|at| &moments[at]);
+                    tr {
+                        th scope="row" { a href={ "/run/" (harmless(&moment.run)) } { (harmless(&moment.run)) } br; span.note { span.when { (harmless(&moment.started)) } br; "kernel " (harmless(&moment.kernel)) } }
+                        td.num { (both(&moment.cell)) } td.num { (words::effect_or_dash(&moment.cell)) }
+                        td.verdict.(figures::tone(&moment.cell)) { (words::guarded_verdict(&moment.cell)) }
+                        td.num { @if let Some(before) = before {
+                            @let row = set_beside(&before.cell, &moment.cell);
+                            a href={ "/compare?a=" (encoded(&before.run)) "&b=" (encoded(&moment.run)) } { (sign(&row)) " " (ratio(row.quotient.as_ref())) }
+                        } @else { "–" } }
+                    }
+                } }
+            } }
+        }
+    };
+    document(&title, &body, Kind::Served(None))
+}
+
+/// What the newest run says beside the one before it and beside the first.
+fn changed(moments: &[Moment]) -> String {
+    let n = moments.len();
+    let [first, .., last] = moments else {
+        return "One run measured it.".to_owned();
+    };
+    let told = |before: &Moment, words: &str| {
+        let row = set_beside(&before.cell, &last.cell);
+        match order(&row) {
+            0 => format!(
+                "it differs from {words}: × {}",
+                ratio(row.quotient.as_ref())
+            ),
+            1 => format!(
+                "whether it differs from {words} is inconclusive: ratio {}",
+                ratio(row.quotient.as_ref())
+            ),
+            2 => format!(
+                "it is the same as in {words} within {}",
+                percent(last.cell.margin)
+            ),
+            _ => format!("not comparable with {words}: one of them has no ratio"),
+        }
+    };
+    let mut text = format!(
+        "{n} runs measured it; in the newest {}",
+        told(&moments[n - 2], "the run before")
+    );
+    if n > 2 {
+        text.push_str(", and ");
+        text.push_str(&told(first, "the first"));
+    }
+    text + "."
+}
+
+const HEIGHT: f64 = 190.0;
+const LEFT: f64 = 0.08;
+
+/// The cost in each run with its interval, in order of time.
+fn over_time(moments: &[Moment], title: &str) -> Markup {
+    let spans = moments
+        .iter()
+        .filter_map(|moment| Some((moment.cell.ratio?, moment.cell.margin)));
+    if spans.clone().count() < 2 {
+        return html! {};
+    }
+    let axis = RatioAxis::of_spans(spans);
+    let x = |at: usize| LEFT + (1.0 - LEFT) * (at as f64 + 0.5) / moments.len() as f64;
+    let y = |ratio: f64| HEIGHT * (1.0 - axis.place(ratio).clamp(0.0, 1.0));
+    let margin = moments.last().map_or(0.0, |moment| moment.cell.margin);
+    let (above, below) = (y(1.0 + margin), y(1.0 / (1.0 + margin)));
+    html! {
+        figure {
+            svg width="100%" height=(figures::px(HEIGHT + 18.0)) role="img" aria-label={ (title) ": the cost in each of " (moments.len()) " runs with its 95 % interval, in order of time" } {
+                rect.zone x=(figures::pc(LEFT)) width=(figures::pc(1.0 - LEFT)) y=(figures::px(above)) height=(figures::px(below - above)) {}
+                @for tick in axis.ticks() {
+                    line.(if is_one(tick) { "one" } else { "grid" }) x1=(figures::pc(LEFT)) x2="100%" y1=(figures::px(y(tick))) y2=(figures::px(y(tick))) {}
+                    text x=(figures::pc(LEFT - 0.01)) y=(figures::px(y(tick) + 4.0)) text-anchor="end" { (tick_label(tick)) }
+                }
+                @for (at, moment) in moments.iter().enumerate() { @if let Some(span) = &moment.cell.ratio {
+                    @let place = figures::pc(x(at));
+                    g.(figures::tone(&moment.cell)) {
+                        line.line x1=(place) x2=(place) y1=(figures::px(y(span.low))) y2=(figures::px(y(span.high))) {}
+                        @if (0.0..=1.0).contains(&axis.place(span.point)) { circle.mark cx=(place) cy=(figures::px(y(span.point))) r="3.6" {} }
+                        @else { text.mark x=(place) y=(if span.point > 1.0 { "11".to_owned() } else { figures::px(HEIGHT) }) text-anchor="middle" { (if span.point > 1.0 { "▲" } else { "▼" }) } }
+                    }
+                } }
+                @if let [first, .., last] = moments {
+                    @let below = figures::px(HEIGHT + 14.0);
+                    text x=(figures::pc(LEFT)) y=(below) { (day(first)) }
+                    text x="100%" y=(below) text-anchor="end" { (day(last)) }
+                }
+            }
+            figcaption { "Ratio to the baseline in each run, logarithmic, the oldest left; points: estimates, lines: 95 % intervals, grey: the margin." }
+        }
+    }
+}
+
+/// The day on which a run began.
+fn day(moment: &Moment) -> String {
+    harmless(moment.started.split(['T', ' ']).next().unwrap_or_default())
+}
+
+/// A run that is at work.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Live {
+    /// The run.
+    pub run: String,
+    /// The study's title.
+    pub title: String,
+    /// Trials that are stored.
+    pub trials: u32,
+    /// Seconds since it began.
+    pub seconds: u64,
+    /// Seconds that it may take, where it has a limit.
+    pub budget_s: Option<u64>,
+    /// Its arms: name, settings as they are stored, and why it is missing.
+    pub arms: Vec<(String, Params, Option<String>)>,
+    /// Workloads that are measured well enough already, and all.
+    pub done: (usize, usize),
+    /// What it remarked.
+    pub remarks: Vec<String>,
+}
+
+/// Seconds after which the page of a run that is at work is loaded again.
+const AGAIN_S: u32 = 5;
+
+/// The page of a run that is at work: what the store knows without deriving anything, for to derive would disturb it.
+pub fn live(run: &Live) -> String {
+    let name = harmless(&run.run);
+    let title = format!("{} (at work)", harmless(&run.title));
+    let body = html! {
+        (home())
+        main {
+            h1 { (title) }
+            p.meta { "run " code { (name) } "; this page is loaded again every " (AGAIN_S) " s until the run ends" }
+            dl.facts {
+                dt { "trials" } dd { (run.trials) }
+                dt { "time" } dd {
+                    (run.seconds) " s"
+                    @if let Some(budget) = run.budget_s {
+                        " of at most about " (budget) " s "
+                        progress value=(run.seconds.min(budget)) max=(budget.max(1)) aria-label="time used" {}
+                    }
+                }
+                dt { "done" } dd { (run.done.0) " of " (run.done.1) " workloads are measured well enough" }
+            }
+            h2 { "Arms" }
+            ul { @for (arm, settings, missing) in &run.arms { li { (words::purpose_by(arm, settings)) @if let Some(reason) = missing { ": not available: " (harmless(reason)) } } } }
+            @if !run.remarks.is_empty() { h2 { "Remarks" } ul { @for remark in &run.remarks { li { (prose(remark)) } } } }
+            p { a href={ "/run/" (name) "?so-far" } { "The answer so far" } ": to derive it takes processor time, which the run may notice." }
+        }
+    };
+    document(&title, &body, Kind::Served(Some(AGAIN_S)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_run_at_work_remarks_and_its_arms_are_told_like_in_its_report() {
+        let step = Params::new()
+            .with("command.rung", 1)
+            .with("command.title", "a <layer>");
+        let page = live(&Live {
+            run: "r".to_owned(),
+            title: "t".to_owned(),
+            trials: 1,
+            seconds: 1,
+            budget_s: None,
+            arms: vec![("rung-1".to_owned(), step, Some("no engine".to_owned()))],
+            done: (0, 1),
+            remarks: vec!["seccomp is `off` in <host>".to_owned()],
+        });
+        assert!(
+            page.contains("seccomp is <code>off</code> in &lt;host&gt;"),
+            "{page}"
+        );
+        assert!(
+            page.contains("rung-1 (up to a &lt;layer&gt;): not available: no engine"),
+            "{page}"
+        );
+    }
+
+    #[test]
+    fn what_a_link_asks_for_survives_its_way_and_names_one_cell() {
+        assert_eq!(encoded("a b&c=\"<é"), "a+b%26c%3D%22%3C%C3%A9");
+        assert!(
+            encoded("['\"#?")
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'%')
+        );
+    }
+}

@@ -1,0 +1,423 @@
+//! Figures as SVG files: the costs of every arm with their intervals, the blocks of every metric and their distribution,
+//! the steps of a ladder, values over a parameter or a number of instances, trials from beginning to end, and a
+//! publication's own figures with this machine's numbers.
+//!
+//! An axis begins at 0 unless its values span more than a factor of thirty; then it is logarithmic, and says so.
+//! Plain shapes and text, no script, no style sheet, no reference to anything outside.
+//! What it cannot see: fonts; widths of texts are estimated.
+
+use std::fmt::Write;
+use std::ops::Range;
+
+use tare_model::dossier::{Dossier, Span};
+use tare_model::{whole_part, whole_place};
+
+use super::axis::steps;
+use super::format::{File, Format, Made, Material};
+use super::number::label;
+use tare_core::analyze::LEVEL;
+
+mod cell;
+mod costs;
+mod course;
+mod distribution;
+mod ladder;
+mod lines;
+mod published;
+mod sweep;
+
+pub(super) use course::{figures as courses, place_text, title as course_title};
+pub use published::figures;
+pub(super) use sweep::of_parameters as sweeps;
+
+/// The figures.
+pub static SVG: Format = Format::new(
+    "svg",
+    "figures: overhead per arm, blocks and distribution per metric, steps of `tare why`, sweeps, time courses, repeated publications",
+    make,
+);
+
+fn make(material: &Material<'_>) -> Made {
+    files_of(material.dossier, |figure| {
+        Ok(File {
+            name: format!("{}.svg", figure.name),
+            content: figure.svg.into_bytes(),
+        })
+    })
+}
+
+/// A drawing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Figure {
+    /// What its file is called, without a folder and an ending.
+    pub name: String,
+    /// The drawing as SVG.
+    pub svg: String,
+}
+
+/// A file of each figure of a run, made in this way; the reason where there is none, or where one cannot be made.
+pub(super) fn files_of(dossier: &Dossier, file: impl Fn(Figure) -> Result<File, String>) -> Made {
+    let figures = [
+        costs::figures,
+        ladder::figures,
+        cell::figures,
+        distribution::figures,
+        sweep::figures,
+        courses,
+        figures,
+    ];
+    let all = figures.into_iter().flat_map(|figures| figures(dossier));
+    let files: Result<Vec<File>, String> = all.map(file).collect();
+    match files {
+        Ok(files) if files.is_empty() => Made::Nothing(format!(
+            "run `{}` has no figure: it has no ratio to draw",
+            dossier.run
+        )),
+        Ok(files) => Made::Files(files),
+        Err(reason) => Made::Nothing(reason),
+    }
+}
+
+const TITLE_LINE: f64 = 18.0;
+const FOOT_LINE: f64 = 13.0;
+/// Characters of a label's line; longer ones would reach into what is below.
+const LABEL_LINE: usize = 19;
+/// The width of a letter by its size, in the middle over a text.
+const LETTER: f64 = 0.56;
+/// Values further apart than this are drawn on a logarithmic axis.
+const LOGARITHMIC_FROM: f64 = 30.0;
+/// The powers of ten that numbers have.
+const POWERS: Range<f64> = -324.0..308.0;
+/// Okabe and Ito's blue, told apart from the black of intervals by every kind of sight.
+const FILL: &str = "#56B4E9";
+const INK: &str = "#222222";
+const GRID: &str = "#dddddd";
+
+/// A name as part of a file's name.
+fn plain(name: &str) -> String {
+    let letters = name.chars().take(40);
+    letters
+        .map(|letter| {
+            if letter.is_ascii_alphanumeric() {
+                letter
+            } else {
+                '-'
+            }
+        })
+        .collect()
+}
+
+/// An axis from its lower to its upper end.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Axis {
+    low: f64,
+    high: f64,
+    is_logarithmic: bool,
+}
+
+impl Axis {
+    fn over(least: f64, most: f64) -> Self {
+        if let Some(axis) = Self::logarithmic(least, most) {
+            return axis;
+        }
+        let high = if most > 0.0 { most } else { 1.0 };
+        let step = step(high);
+        Self {
+            low: 0.0,
+            high: (high / step).ceil() * step,
+            is_logarithmic: false,
+        }
+    }
+
+    /// The same for points alone, which need no 0 to stand on.
+    fn around(least: f64, most: f64) -> Self {
+        if let Some(axis) = Self::logarithmic(least, most) {
+            return axis;
+        }
+        let step = step(if most > least {
+            most - least
+        } else {
+            most.abs().max(1.0) / 10.0
+        });
+        let low = (least / step).floor() * step;
+        Self {
+            low,
+            high: ((most / step).ceil() * step).max(low + step),
+            is_logarithmic: false,
+        }
+    }
+
+    fn logarithmic(least: f64, most: f64) -> Option<Self> {
+        let is_wide = least.is_finite() && least > 0.0 && most / least > LOGARITHMIC_FROM;
+        is_wide.then(|| Self {
+            low: 10f64.powf(least.log10().floor()),
+            high: 10f64.powf(most.log10().ceil()),
+            is_logarithmic: true,
+        })
+    }
+
+    /// 0 at the lower end, 1 at the upper one.
+    fn place(self, value: f64) -> f64 {
+        let part = if self.is_logarithmic {
+            (value.max(self.low) / self.low).log10() / (self.high / self.low).log10()
+        } else {
+            (value - self.low) / (self.high - self.low)
+        };
+        part.clamp(0.0, 1.0)
+    }
+
+    /// A tick's value in digits that tell it from its neighbours.
+    fn label(self, tick: f64) -> String {
+        let is_power = self.is_logarithmic;
+        label(tick, if is_power { tick } else { self.step() })
+    }
+
+    fn ticks(self) -> Vec<f64> {
+        if self.is_logarithmic {
+            let [from, to] = [self.low, self.high].map(|end| {
+                let power = end.log10().round();
+                steps(power.clamp(POWERS.start, POWERS.end))
+            });
+            // More powers than there is room for would stand in each other.
+            let every = ((to - from) / 8 + 1).max(1);
+            let powers = (from..=to).filter(|power| (power - from) % every == 0);
+            return powers.map(|power| 10f64.powi(power)).collect();
+        }
+        let step = self.step();
+        let n = whole_part(((self.high - self.low) / step).round());
+        let from = (self.low / step).round();
+        (0..=n).map(|tick| (from + tick as f64) * step).collect()
+    }
+
+    /// How far ticks are apart where they are at equal distances.
+    fn step(self) -> f64 {
+        step(self.high - self.low)
+    }
+}
+
+/// A round distance between ticks of which four to eight fit below `high`.
+fn step(high: f64) -> f64 {
+    let power = 10f64.powf((high / 4.0).log10().floor());
+    [5.0, 2.0, 1.0]
+        .into_iter()
+        .map(|digit| digit * power)
+        .find(|step| high / step >= 4.0)
+        .unwrap_or(power)
+}
+
+/// What the intervals of these values hold: below six blocks there is none of 95 % but a range of a lower level, and of a
+/// single block there is none.
+pub(super) fn interval_text(spans: impl Iterator<Item = Span>) -> String {
+    let percent = |level: f64| format!("{:.0}", level * 100.0);
+    let levels: Vec<f64> = spans.map(|span| span.level.unwrap_or(LEVEL)).collect();
+    let several = || levels.iter().copied().filter(|level| *level > 0.0);
+    let least = several().fold(f64::INFINITY, f64::min);
+    let most = several().fold(0.0, f64::max);
+    let told = if least > most {
+        if levels.is_empty() {
+            return format!("{} % interval", percent(LEVEL));
+        }
+        return "none, too few blocks".to_owned();
+    } else if least >= LEVEL {
+        format!("{} % interval", percent(most))
+    } else if most >= LEVEL {
+        format!(
+            "{} % interval, or with too few blocks a range that holds the typical value with {} % or more",
+            percent(most),
+            percent(least)
+        )
+    } else if percent(least) == percent(most) {
+        format!(
+            "range, which holds the typical value with {} % only, too few blocks",
+            percent(least)
+        )
+    } else {
+        format!(
+            "range, which holds the typical value with {} to {} % only, too few blocks",
+            percent(least),
+            percent(most)
+        )
+    };
+    if levels.iter().any(|level| *level <= 0.0) {
+        format!("{told} (none where there is one block)")
+    } else {
+        told
+    }
+}
+
+/// A figure of this width and height that has its title, for those who hear it read, and nothing drawn yet.
+fn begun((width, height): (f64, f64), title: &str) -> String {
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12" fill="{INK}">"#
+    );
+    let _ = writeln!(out, "<title>{}</title>", escaped(title));
+    let _ = writeln!(
+        out,
+        r##"<rect width="{width}" height="{height}" fill="#ffffff"/>"##
+    );
+    out
+}
+
+fn text(out: &mut String, x: f64, y: f64, anchor: &str, size: f64, words: &str) {
+    if !words.is_empty() {
+        let _ = writeln!(
+            out,
+            r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}" font-size="{size}">{}</text>"#,
+            escaped(words)
+        );
+    }
+}
+
+/// Lines of one text below each other, the first at `y`; how large the letters are, and how far the lines.
+fn text_lines(out: &mut String, words: &[String], y: f64, (size, far): (f64, f64)) {
+    for (number, line) in words.iter().enumerate() {
+        text(out, 14.0, y + number as f64 * far, "start", size, line);
+    }
+}
+
+fn upright(out: &mut String, x: f64, y: f64, angle: f64, anchor: &str, words: &str) {
+    if !words.is_empty() {
+        let _ = writeln!(
+            out,
+            r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}" font-size="10" transform="rotate({angle} {x:.1} {y:.1})">{}</text>"#,
+            escaped(words)
+        );
+    }
+}
+
+/// A label in one line, or in two that are broken at the space nearest to the middle.
+fn label_lines(label: &str) -> Vec<String> {
+    let length = |text: &str| text.chars().count();
+    if length(label) <= LABEL_LINE {
+        return vec![label.to_owned()];
+    }
+    let spaces = label.match_indices(' ').map(|(at, _)| label.split_at(at));
+    let halves = spaces.min_by_key(|(first, second)| length(first).abs_diff(length(second)));
+    let (first, second) = halves.unwrap_or((label, ""));
+    [first, second.trim_start()]
+        .into_iter()
+        .filter(|half| !half.is_empty())
+        .map(shortened)
+        .collect()
+}
+
+/// A line of at most so many characters as a label has room for.
+fn shortened(line: &str) -> String {
+    if line.chars().count() <= LABEL_LINE {
+        return line.to_owned();
+    }
+    line.chars().take(LABEL_LINE - 1).chain(['…']).collect()
+}
+
+/// A text in lines of at most this width, broken at spaces.
+fn broken(words: &str, size: f64, width: f64) -> Vec<String> {
+    let room = whole_place((width / (size * LETTER)).max(1.0));
+    let mut lines = vec![String::new()];
+    for word in words.split(' ') {
+        let line = lines.last_mut().expect("it begins with one line");
+        let length = line.chars().count();
+        if length > 0 && length + 1 + word.chars().count() > room {
+            lines.push(word.to_owned());
+        } else {
+            if length > 0 {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
+/// Text that is neither a tag nor an entity, without characters that XML forbids.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            letter if letter.is_control() => out.extend(letter.escape_default()),
+            letter => out.push(letter),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_headings_and_labels_are_broken_and_not_cut_off_at_the_edge() {
+        let title = "Figure 2. Memory by encryption, by the number of programs on the host and in containers";
+        let lines = broken(title, 14.0, 492.0);
+        assert!(lines.len() > 1 && lines.join(" ") == title, "{lines:?}");
+        assert!(lines.iter().all(|line| line.chars().count() <= 62));
+        assert_eq!(
+            label_lines("virtual machines (EMULATED here)"),
+            ["virtual machines", "(EMULATED here)"]
+        );
+        assert_eq!(label_lines("short label"), ["short label"]);
+        let long = label_lines("one-word-without-any-space-in-it");
+        assert_eq!(long.len(), 1);
+        assert!(long[0].ends_with('…') && long[0].chars().count() == LABEL_LINE);
+    }
+
+    #[test]
+    fn what_whiskers_hold_is_told_by_their_levels_and_one_block_has_none() {
+        let told = |levels: &[f64]| {
+            interval_text(levels.iter().map(|level| Span {
+                level: Some(*level),
+                ..Span::new(1.0, 2.0, 3.0)
+            }))
+        };
+        assert_eq!(told(&[]), "95 % interval");
+        assert_eq!(told(&[0.95, 0.95]), "95 % interval");
+        assert_eq!(told(&[0.0, 0.0]), "none, too few blocks");
+        assert!(told(&[0.5, 0.75]).contains("with 50 to 75 % only"));
+        assert!(told(&[0.95, 0.5]).contains("value with 50 % or more"));
+        let mixed = told(&[0.5, 0.0]);
+        assert!(
+            mixed.contains("with 50 % only") && !mixed.contains(" 0 %"),
+            "{mixed}"
+        );
+        assert!(
+            mixed.ends_with("(none where there is one block)"),
+            "{mixed}"
+        );
+    }
+
+    #[test]
+    fn an_axis_holds_its_values_and_is_logarithmic_only_where_it_must_be() {
+        let plain = Axis::over(3.0, 17.0);
+        assert!(!plain.is_logarithmic && plain.low == 0.0 && plain.high >= 17.0);
+        assert!(
+            (4..=10).contains(&plain.ticks().len()),
+            "{:?}",
+            plain.ticks()
+        );
+        let wide = Axis::over(0.8, 90.0);
+        assert!(wide.is_logarithmic);
+        assert_eq!(wide.ticks(), [0.1, 1.0, 10.0, 100.0]);
+        for tiny in [Axis::over(3e-9, 5e-3), Axis::over(1e-8, 9e-8)] {
+            let labels: Vec<String> = tiny.ticks().iter().map(|it| tiny.label(*it)).collect();
+            let mut apart = labels.clone();
+            apart.dedup();
+            assert_eq!(apart, labels);
+        }
+        for (least, most) in [(1e-300, 1e300), (5e-324, f64::MAX), (1e-9, f64::INFINITY)] {
+            assert!(Axis::over(least, most).ticks().len() <= 9, "{least} {most}");
+        }
+        for axis in [plain, wide, Axis::over(f64::INFINITY, 0.0)] {
+            assert!(
+                axis.ticks()
+                    .iter()
+                    .all(|tick| (0.0..=1.0).contains(&axis.place(*tick)))
+            );
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Values over a parameter or over the number of instances as a figure: a line an arm, with intervals.
+//!
+//! Whatever a study measured at three or more values of one whole number or size, and else alike, is a sweep; its levels
+//! are ordered, so lines join them. The levels stand in proportion, of their logarithms where they span a factor of eight.
+//! What it cannot see: what lies between two levels.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use tare_model::Value;
+use tare_model::dossier::{Dossier, DossierCell, Span};
+use tare_model::telling::telling;
+
+use super::lines::{Plot, levels as levels_of};
+use super::plain;
+use super::{Figure, interval_text};
+
+/// Fewer levels than this are no sweep.
+const FEWEST_LEVELS: usize = 3;
+/// What the number of instances is called.
+const INSTANCES: &str = "instances";
+/// One sweep: what is on its axis, and each arm's values.
+struct Sweep<'a> {
+    of: &'a DossierCell,
+    axis: &'a str,
+    /// By arm, in the order in which they come, each by level.
+    lines: Vec<(&'a str, BTreeMap<i64, Span>)>,
+}
+
+/// A figure for every sweep.
+pub(super) fn figures(dossier: &Dossier) -> Vec<Figure> {
+    drawn(dossier, |_| true)
+}
+
+/// A figure for every sweep of a parameter.
+pub(crate) fn of_parameters(dossier: &Dossier) -> Vec<Figure> {
+    drawn(dossier, |sweep| sweep.axis != INSTANCES)
+}
+
+fn drawn(dossier: &Dossier, is_wanted: impl Fn(&Sweep<'_>) -> bool) -> Vec<Figure> {
+    let sweeps = sweeps(&dossier.cells);
+    (1..)
+        .zip(&sweeps)
+        .filter(|(_, sweep)| is_wanted(sweep))
+        .map(|(number, sweep)| Figure {
+            name: format!("sweep-{number}-{}", plain(&sweep.of.metric)),
+            svg: sweep.draw(dossier, &sweep.told_apart(&sweeps)),
+        })
+        .collect()
+}
+
+fn sweeps(cells: &[DossierCell]) -> Vec<Sweep<'_>> {
+    let mut sweeps: Vec<Sweep<'_>> = Vec::new();
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
+    for cell in cells {
+        for (axis, level) in levels(cell) {
+            let place = *known.entry(all_but(cell, axis)).or_insert_with(|| {
+                sweeps.push(Sweep {
+                    of: cell,
+                    axis,
+                    lines: Vec::new(),
+                });
+                sweeps.len() - 1
+            });
+            let sweep = &mut sweeps[place];
+            sweep.add(&cell.baseline, level, cell.base);
+            sweep.add(&cell.arm, level, cell.env);
+        }
+    }
+    sweeps.retain(|sweep| levels_of(&sweep.lines).len() >= FEWEST_LEVELS);
+    sweeps
+}
+
+/// What a cell could be a level of: its whole numbers and sizes, and how many instances there were.
+fn levels(cell: &DossierCell) -> Vec<(&str, i64)> {
+    let params = cell.params.0.iter();
+    params
+        .filter_map(|(name, value)| match value {
+            Value::Int(number) => Some((name.as_str(), *number)),
+            Value::Text(text) => Some((name.as_str(), size(text)?)),
+            _ => None,
+        })
+        .chain([(INSTANCES, i64::from(cell.instances))])
+        .collect()
+}
+
+/// A size such as `64k`, in bytes.
+fn size(text: &str) -> Option<i64> {
+    let digits = text.trim_end_matches(['k', 'm', 'g']);
+    let shift = match &text[digits.len()..] {
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        _ => return None,
+    };
+    digits.parse::<i64>().ok()?.checked_mul(1 << shift)
+}
+
+/// A level as its axis shows it: a size in the largest unit that it fills.
+fn shown(level: i64) -> String {
+    [(30, "g"), (20, "m"), (10, "k")]
+        .into_iter()
+        .find(|(shift, _)| level > 0 && level % (1 << shift) == 0)
+        .map_or_else(
+            || level.to_string(),
+            |(shift, unit)| format!("{}{unit}", level >> shift),
+        )
+}
+
+/// What is alike in all cells of a sweep over this: all that tells their work apart but for that.
+fn all_but(cell: &DossierCell, axis: &str) -> String {
+    let instances = (axis != INSTANCES).then_some(cell.instances);
+    let rest: Vec<_> = cell.params.0.iter().filter(|it| it.0 != axis).collect();
+    format!(
+        "{axis:?} {:?} {:?} {:?} {instances:?} {rest:?}",
+        cell.workload, cell.metric, cell.path
+    )
+}
+
+impl<'a> Sweep<'a> {
+    fn add(&mut self, arm: &'a str, level: i64, span: Option<Span>) {
+        let Some(span) = span else {
+            return;
+        };
+        match self.lines.iter_mut().find(|(known, _)| *known == arm) {
+            Some((_, values)) => {
+                values.entry(level).or_insert(span);
+            }
+            None => self.lines.push((arm, BTreeMap::from([(level, span)]))),
+        }
+    }
+
+    /// What is held still in it, as far as that tells it from other sweeps of its metric over the same: `, size=200`.
+    fn told_apart(&self, all: &[Sweep<'_>]) -> String {
+        let is_twin = |other: &&Sweep<'_>| {
+            (other.axis, &other.of.metric) == (self.axis, &self.of.metric)
+                && other.of.workload == self.of.workload
+        };
+        let twins: Vec<&DossierCell> = all.iter().filter(is_twin).map(|twin| twin.of).collect();
+        let mut told = String::new();
+        let params: Vec<_> = twins.iter().map(|twin| &twin.params).collect();
+        for param in telling(&params) {
+            if let Some(value) = self.of.params.0.get(param).filter(|_| param != self.axis) {
+                let _ = write!(told, ", {param}={value}");
+            }
+        }
+        if twins.iter().any(|twin| twin.path != self.of.path)
+            && let Some(path) = self.of.path
+        {
+            let _ = write!(told, ", {path}");
+        }
+        if self.axis != INSTANCES && twins.iter().any(|it| it.instances != self.of.instances) {
+            let _ = write!(told, ", ×{}", self.of.instances);
+        }
+        told
+    }
+
+    fn draw(&self, dossier: &Dossier, told_apart: &str) -> String {
+        let spans = self.lines.iter().flat_map(|(_, values)| values.values());
+        let lines = Plot {
+            title: format!(
+                "{}: {} by {}{told_apart}",
+                self.of.workload, self.of.metric, self.axis
+            ),
+            axis: self.axis,
+            unit: &self.of.unit,
+            foot: &format!(
+                "Points are typical values over blocks, whiskers: {}; lines join the levels of one arm.",
+                interval_text(spans.copied())
+            ),
+            is_in_proportion: false,
+            shown: &shown,
+            lines: &self.lines,
+            beside: &[],
+        };
+        lines.draw(&dossier.run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tare_model::Params;
+
+    use super::*;
+    use tare_core::testing as composed;
+
+    #[test]
+    fn sweeps_of_one_metric_are_told_apart_by_what_is_held_still() {
+        let cell = |size: i64, instances: u32| DossierCell {
+            params: [("size", size), ("pairs", 8), ("threads", 1)]
+                .into_iter()
+                .fold(Params::new(), |all, (name, value)| all.with(name, value)),
+            instances,
+            base: Some(Span::new(1.0, 2.0, 3.0)),
+            ..composed::cell("blas.matrices.time", 1.1)
+        };
+        let both = [cell(200, 1), cell(1000, 1)];
+        let more = (2..=3).flat_map(|n| [cell(200, n), cell(1000, n)]);
+        let cells: Vec<DossierCell> = both.into_iter().chain(more).collect();
+        let found = sweeps(&cells);
+        let told: Vec<String> = found.iter().map(|it| it.told_apart(&found)).collect();
+        assert_eq!(told, [", size=200", ", size=1000"]);
+        // One alone has nothing to be told from.
+        let alone: Vec<DossierCell> = (1..=3).map(|n| cell(200, n)).collect();
+        let found = sweeps(&alone);
+        assert_eq!(found[0].told_apart(&found), "");
+    }
+
+    #[test]
+    fn a_size_is_a_level_and_is_shown_in_the_unit_that_it_fills() {
+        assert_eq!(
+            (size("64k"), size("1g"), size("k"), size("libaio")),
+            (Some(65_536), Some(1 << 30), None, None)
+        );
+        assert_eq!(
+            (shown(65_536), shown(3), shown(0)),
+            ("64k".into(), "3".into(), "0".into())
+        );
+    }
+}

@@ -1,0 +1,488 @@
+//! What `tare run` prints at its end: a headline per environment, then its table, largest slowdown first.
+//!
+//! One screen of 80 columns: primary metrics only, equal rows folded into a line, everything else behind `tare show`. Every
+//! row says by a sign and a word what its colour says. The axis is logarithmic, with 1 and the row's margin on it; what is
+//! beyond it is an arrow.
+
+use std::fmt::Write as _;
+
+use tare_model::dossier::{Dossier, DossierArm, DossierCell, Span};
+use tare_model::whole_place;
+
+use super::super::answer::{self, trust};
+use super::super::axis::{RatioAxis, tick_label};
+use super::super::groups::{Group, grouped, primary};
+use super::super::number::percent;
+use super::super::words::{self, Names, TooFew};
+use super::text::{Paint, bold, paragraph, width, wrapped};
+use super::{Style, both, concurrency, emulated, pairs, publication, tail, title};
+use tare_core::analyze::counted;
+use tare_core::foreign::{NO_BREAK, harmless};
+
+/// An axis of fewer columns shows nothing.
+const LEAST_AXIS: usize = 12;
+/// So that there is one, names are broken into lines, but into none shorter than this.
+const LEAST_NAME: usize = 18;
+/// A wider one shows no more.
+const MOST_AXIS: usize = 60;
+/// From this width on the values stand in the rows as well.
+const WITH_VALUES: usize = 110;
+
+/// The heading of the column of ratios.
+const RATIO: &str = "ratio [95 % CI]";
+/// The one line that explains a row.
+const LEGEND: &str = "ratio 1.10 = 10 % slower; ├●┤ 95 % CI, │ equal, ┊ margin, ▶ off scale";
+/// Rows of one environment's table, and of each of several: a run's result fits on a screen.
+const MOST_ROWS: (usize, usize) = (12, 3);
+
+/// Draws the dossier.
+pub fn brief(dossier: &Dossier, style: Style) -> String {
+    let style = style.drawable();
+    let mut out = String::new();
+    paragraph(&mut out, "", &title(dossier), style.width);
+    let names = Names::of(dossier);
+    let arms: Vec<(&DossierArm, Vec<&DossierCell>)> = dossier
+        .arms
+        .iter()
+        .map(|arm| {
+            let cells = dossier.cells.iter();
+            (arm, cells.filter(|cell| cell.arm == arm.id).collect())
+        })
+        .filter(|(_, cells): &(_, Vec<_>)| !cells.is_empty())
+        .collect();
+    out.push('\n');
+    for (arm, cells) in &arms {
+        let headline = answer::summary(&arm.id, cells, &names);
+        paragraph(&mut out, "", &headline, style.width);
+    }
+    if arms.is_empty() {
+        paragraph(&mut out, "", "Nothing was compared.", style.width);
+    }
+    let n_rows = if arms.len() == 1 {
+        MOST_ROWS.0
+    } else {
+        MOST_ROWS.1
+    };
+    for (arm, cells) in &arms {
+        out.push('\n');
+        of_arm(&mut out, arm, cells, &names, n_rows, style);
+    }
+    pairs::draw(&mut out, dossier, &names, style);
+    concurrency::draw(&mut out, dossier, style);
+    publication::draw_brief(&mut out, dossier, style);
+    out.push('\n');
+    if dossier
+        .cells
+        .iter()
+        .any(|cell| words::ratio(cell).is_some())
+    {
+        paragraph(&mut out, "", LEGEND, style.width);
+    }
+    paragraph(&mut out, "", &trust(dossier), style.width);
+    tail::draw_brief(&mut out, dossier, style);
+    out
+}
+
+/// What the columns of an arm's table are wide.
+struct Widths {
+    name: usize,
+    values: usize,
+    ratio: usize,
+    word: usize,
+    axis: usize,
+}
+
+impl Widths {
+    fn of(rows: &[Row<'_>], limit: usize) -> Self {
+        let longest = |of: &dyn Fn(&Row<'_>) -> usize| rows.iter().map(of).max().unwrap_or(0);
+        let most_name = match limit {
+            ..90 => 26,
+            90..WITH_VALUES => 30,
+            _ => 40,
+        };
+        let name = longest(&|row| width(&row.name)).min(most_name);
+        let ratio = longest(&|row| width(&row.ratio));
+        // Where there is no ratio, the word has its room as well.
+        let word = longest(&|row| match row.cell.ratio {
+            Some(_) => width(&row.word),
+            None => (width(&row.word) + width(&row.ratio)).saturating_sub(ratio),
+        });
+        // Where there is nothing to draw, the values are all that there is.
+        let is_drawn = rows.iter().any(|row| words::ratio(row.cell).is_some());
+        let values = if limit < WITH_VALUES && is_drawn {
+            0
+        } else {
+            longest(&|row| width(&row.values)) + 2
+        };
+        // The sign before the name, two blanks between two columns.
+        let taken = 2 + name + values + 2 + ratio + 2 + word;
+        let axis = limit.saturating_sub(taken + 2).min(MOST_AXIS);
+        let missing = LEAST_AXIS.saturating_sub(axis);
+        let room = if limit >= taken + 2 && name >= LEAST_NAME + missing {
+            missing
+        } else {
+            0
+        };
+        Self {
+            name: name - room,
+            values,
+            ratio,
+            word,
+            axis: axis + room,
+        }
+    }
+
+    /// Whether a row fits at all beside its number.
+    fn is_a_table(&self, limit: usize) -> bool {
+        2 + self.name + self.values + 2 + self.ratio + 2 + self.word <= limit
+    }
+}
+
+/// One metric.
+struct Row<'a> {
+    cell: &'a DossierCell,
+    group: Group,
+    name: String,
+    values: String,
+    ratio: String,
+    word: String,
+}
+
+impl<'a> Row<'a> {
+    fn of(cell: &'a DossierCell, names: &Names<'_>, few: Option<&TooFew>) -> Self {
+        let mut word = words::short_verdict(cell);
+        // What holds for every row is said once.
+        if few.is_some_and(|few| cell.n_blocks < few.needed) {
+            word = word.trim_end_matches('?').to_owned();
+        }
+        if words::is_moving(cell) {
+            word.push_str(", moves");
+        }
+        if cell.flags.iter().any(|flag| flag.id == "different-tool") {
+            word.push_str(", other tool");
+        } else if cell.flags.iter().any(|flag| words::is_doubt(&flag.id)) {
+            word.push_str(", doubtful");
+        }
+        Self {
+            cell,
+            group: Group::of(cell),
+            name: names.name(cell),
+            values: both(cell).replace(NO_BREAK, " "),
+            ratio: words::effect_or_dash(cell).replace(NO_BREAK, " "),
+            word: word.replace(NO_BREAK, " "),
+        }
+    }
+
+    fn paint(&self) -> Paint {
+        Paint::of(words::verdict(self.cell).1)
+    }
+}
+
+fn of_arm(
+    out: &mut String,
+    arm: &DossierArm,
+    cells: &[&DossierCell],
+    names: &Names<'_>,
+    n_rows: usize,
+    style: Style,
+) {
+    let baseline = harmless(cells.first().map_or("", |cell| cell.baseline.as_str()));
+    let few = TooFew::of(cells);
+    let primary = primary(cells);
+    let is_within = |cell: &&&DossierCell| Group::of(cell) == Group::Nothing;
+    let (within, shown): (Vec<&DossierCell>, Vec<&DossierCell>) =
+        primary.iter().copied().partition(|cell| is_within(&cell));
+    let mut rows: Vec<Row<'_>> = grouped(&shown)
+        .into_iter()
+        .flat_map(|(_, cells)| cells)
+        .map(|cell| Row::of(cell, names, few.as_ref()))
+        .collect();
+    // A start has its place in the headline.
+    rows.sort_by_key(|row| words::is_start(row.cell));
+    // To print the last one is as short as to count it.
+    let left_out = if rows.len() > n_rows + 1 {
+        rows.split_off(n_rows)
+    } else {
+        Vec::new()
+    };
+    let mut widths = Widths::of(&rows, style.width);
+    // Values stand in the rows without a heading of their own.
+    let order = if widths.values > 0 && !rows.is_empty() {
+        format!("; values: {baseline} → {}", harmless(&arm.id))
+    } else {
+        String::new()
+    };
+    let heading = format!(
+        "{}{} against {baseline}{order}",
+        words::purpose(arm),
+        emulated(arm)
+    );
+    // One line for heading and columns, if there is room.
+    let missing = width(&heading).saturating_sub(2 + widths.name + widths.values);
+    if missing + MOST_AXIS / 2 <= widths.axis {
+        widths.name += missing;
+        widths.axis -= missing;
+    }
+    let axis = RatioAxis::over(rows.iter().map(|row| row.cell));
+    let is_table = widths.is_a_table(style.width);
+    let has_ratio = rows.iter().any(|row| words::ratio(row.cell).is_some());
+    let is_drawn = is_table && has_ratio && widths.axis >= LEAST_AXIS;
+    head(out, &heading, &widths, is_drawn.then_some(axis), style);
+    for row in &rows {
+        if is_table {
+            table_row(out, row, &widths, is_drawn.then_some(axis), style);
+        } else {
+            narrow_row(out, row, style);
+        }
+    }
+    folded(out, &within, names, style);
+    left_over(out, &left_out, cells.len() - primary.len(), style);
+    notes(out, &rows, style);
+}
+
+/// The heading of an arm's table, and in the same line, if there is room, what its columns are.
+fn head(out: &mut String, heading: &str, widths: &Widths, axis: Option<RatioAxis>, style: Style) {
+    let columns = axis.map(|axis| {
+        format!(
+            "  {}  {RATIO:>ratio$}",
+            labels(axis, widths.axis),
+            ratio = widths.ratio
+        )
+    });
+    let before = 2 + widths.name + widths.values;
+    match columns {
+        Some(columns) if width(heading) <= before => {
+            out.push_str(&Paint::Bold.on(heading, style.colour));
+            out.push_str(&" ".repeat(before - width(heading)));
+            out.push_str(&Paint::Dim.on(columns.trim_end(), style.colour));
+            out.push('\n');
+        }
+        columns => {
+            bold(out, heading, style.width, style.colour);
+            if let Some(columns) = columns {
+                out.push_str(&" ".repeat(before));
+                out.push_str(&Paint::Dim.on(columns.trim_end(), style.colour));
+                out.push('\n');
+            }
+        }
+    }
+}
+
+/// The metrics within their margin, in a line or two.
+fn folded(out: &mut String, within: &[&DossierCell], names: &Names<'_>, style: Style) {
+    if within.is_empty() {
+        return;
+    }
+    let mut margins: Vec<f64> = within.iter().map(|cell| cell.margin).collect();
+    margins.sort_by(f64::total_cmp);
+    let mut margins: Vec<String> = margins.into_iter().map(percent).collect();
+    margins.dedup();
+    let mut text = format!(
+        "{} within the margin ({}):",
+        counted(within.len(), "metric"),
+        margins.join(" or ")
+    );
+    for (place, cell) in within.iter().enumerate() {
+        let name = names.name(cell);
+        if place > 0 && width(&text) + width(&name) + 6 > 2 * style.width {
+            text.push_str(" …");
+            break;
+        }
+        let comma = if place + 1 < within.len() { "," } else { "" };
+        let _ = write!(text, " {name}{comma}");
+    }
+    paragraph(out, "= ", &text, style.width);
+}
+
+/// What `tare show` has and this table has not.
+fn left_over(out: &mut String, left_out: &[Row<'_>], n_secondary: usize, style: Style) {
+    let mut parts: Vec<String> = Vec::new();
+    for group in Group::ALL {
+        let n = left_out.iter().filter(|row| row.group == group).count();
+        if n > 0 {
+            parts.push(format!("{n} more: {}", group.title().to_lowercase()));
+        }
+    }
+    if n_secondary > 0 {
+        parts.push(counted(n_secondary, "secondary metric"));
+    }
+    if !parts.is_empty() {
+        paragraph(out, "… ", &parts.join(", "), style.width);
+    }
+}
+
+/// Explains the marks behind words, where there are any.
+fn notes(out: &mut String, rows: &[Row<'_>], style: Style) {
+    let is_any = |what: &str| rows.iter().any(|row| row.word.contains(what));
+    if is_any("?") {
+        let text = "“?”: significant alone, but not after correction for all metrics.";
+        paragraph(out, "", text, style.width);
+    }
+    if is_any("moves") {
+        let text = "“moves”: the effect itself changes from block to block, while the baseline's two copies agree: not noise.";
+        paragraph(out, "", text, style.width);
+    }
+}
+
+fn table_row(
+    out: &mut String,
+    row: &Row<'_>,
+    widths: &Widths,
+    axis: Option<RatioAxis>,
+    style: Style,
+) {
+    let paint = row.paint();
+    let lines = wrapped(&row.name, widths.name);
+    let fill = |text: &str, to: usize| " ".repeat(to.saturating_sub(width(text)));
+    let first = lines.first().map_or("", String::as_str);
+    let mut line = format!(
+        "{} {first}{}",
+        paint.on(&row.group.sign().to_string(), style.colour),
+        fill(first, widths.name)
+    );
+    if widths.values > 0 {
+        line.push_str(&fill(&row.values, widths.values));
+        line.push_str(&row.values);
+    }
+    if let Some(axis) = axis {
+        line.push_str("  ");
+        let ratio = words::ratio(row.cell);
+        let drawn = match ratio {
+            Some(ratio) => drawn(axis, ratio, row.cell.margin, widths.axis),
+            None => " ".repeat(widths.axis),
+        };
+        line.push_str(&paint.on(&drawn, style.colour && ratio.is_some()));
+    }
+    line.push_str("  ");
+    if row.cell.ratio.is_some() {
+        line.push_str(&fill(&row.ratio, widths.ratio));
+    }
+    line.push_str(&row.ratio);
+    line.push_str("  ");
+    line.push_str(&paint.on(&row.word, style.colour));
+    out.push_str(line.trim_end());
+    out.push('\n');
+    for rest in &lines[1..] {
+        out.push_str("    ");
+        out.push_str(rest);
+        out.push('\n');
+    }
+}
+
+/// Where nothing fits beside anything: the name, and below it the number and the word.
+fn narrow_row(out: &mut String, row: &Row<'_>, style: Style) {
+    paragraph(
+        out,
+        &format!("{} ", row.group.sign()),
+        &row.name,
+        style.width,
+    );
+    paragraph(
+        out,
+        "    ",
+        &format!("{} {}", row.ratio, row.word),
+        style.width,
+    );
+}
+
+/// A column of an axis for a place between 0 and 1.
+fn column(place: f64, columns: usize) -> usize {
+    let column = (place.clamp(0.0, 1.0) * (columns - 1) as f64).round();
+    whole_place(column)
+}
+
+/// The labels of an axis above its columns, as many as do not touch.
+fn labels(axis: RatioAxis, columns: usize) -> String {
+    let mut line = vec![' '; columns + 8];
+    let mut put = |tick: f64| {
+        let label: Vec<char> = tick_label(tick).chars().collect();
+        let at = column(axis.place(tick), columns);
+        let from = at.saturating_sub(label.len() / 2);
+        let around = from.saturating_sub(1)..(from + label.len() + 1).min(line.len());
+        if from + label.len() <= columns && line[around].iter().all(|it| *it == ' ') {
+            line.splice(from..from + label.len(), label);
+        }
+    };
+    // 1 has its place whatever else has.
+    put(1.0);
+    for tick in axis.ticks() {
+        put(tick);
+    }
+    line.into_iter().take(columns).collect()
+}
+
+/// An interval on its axis: `├──●──┤`, with `│` at 1 and `┊` at the margin.
+fn drawn(axis: RatioAxis, ratio: &Span, margin: f64, columns: usize) -> String {
+    let mut line = vec![' '; columns];
+    for edge in [1.0 / (1.0 + margin), 1.0 + margin] {
+        line[column(axis.place(edge), columns)] = '┊';
+    }
+    line[column(axis.place(1.0), columns)] = '│';
+    let (low, point, high) = (
+        axis.place(ratio.low),
+        axis.place(ratio.point),
+        axis.place(ratio.high),
+    );
+    let (from, to) = (column(low, columns), column(high, columns));
+    let (from, to) = (from.min(to), from.max(to));
+    for place in &mut line[from..=to] {
+        *place = if *place == '│' { '┼' } else { '─' };
+    }
+    let is_on = |place: f64| (0.0..=1.0).contains(&place);
+    if from < to {
+        line[from] = if is_on(low) { '├' } else { '◀' };
+        line[to] = if is_on(high) { '┤' } else { '▶' };
+    }
+    if is_on(point) {
+        line[column(point, columns)] = '●';
+    } else {
+        line[column(point, columns)] = if point > 1.0 { '▶' } else { '◀' };
+    }
+    line.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_lies_where_its_numbers_say_and_keeps_its_width() {
+        let wide = [Span::new(0.9, 1.0, 1.1), Span::new(1.2, 1.4, 1.6)];
+        let axis = RatioAxis::of_spans(wide.into_iter().map(|span| (span, 0.02)));
+        for columns in [12, 25, 60] {
+            for ratio in [
+                Span::new(0.9, 1.0, 1.1),
+                Span::new(1.5, 1.5, 1.5),
+                Span::new(190.0, 200.0, 210.0),
+                Span::new(0.001, 0.01, 1.2),
+            ] {
+                let text = drawn(axis, &ratio, 0.02, columns);
+                assert_eq!(text.chars().count(), columns, "{text:?}");
+                let marks = text.chars().filter(|it| matches!(it, '●' | '▶' | '◀'));
+                assert!(marks.count() >= 1, "{text:?}");
+            }
+        }
+        let right = drawn(axis, &Span::new(1.2, 1.4, 1.6), 0.02, 40);
+        let one = right.chars().position(|it| it == '│').unwrap();
+        let from = right.chars().position(|it| it == '├').unwrap();
+        assert!(from > one, "a cost lies right of 1: {right:?}");
+        let beyond = drawn(axis, &Span::new(190.0, 200.0, 210.0), 0.02, 40);
+        assert!(beyond.ends_with('▶'), "{beyond:?}");
+    }
+
+    #[test]
+    fn labels_of_an_axis_do_not_touch_and_one_is_always_there() {
+        let axis = RatioAxis::of_spans([(Span::new(0.5, 1.0, 3.0), 0.02)].into_iter());
+        for columns in [12, 20, 60] {
+            let text = labels(axis, columns);
+            assert_eq!(text.chars().count(), columns);
+            assert!(
+                text.split_whitespace().any(|label| label == "1"),
+                "{text:?}"
+            );
+            for label in text.split_whitespace() {
+                assert!(label.parse::<f64>().is_ok(), "{text:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! Several instances at once: for each metric a table of arms and numbers, and whether the number changes what an
+//! environment costs.
+//!
+//! Stretch, efficiency and fairness compare an arm with itself alone, and say nothing about environments; the
+//! line below the table does. What it cannot see: the A′ arm's own series, which is in the dossier only.
+
+use tare_model::Spread;
+use tare_model::dossier::{Concurrency, ConcurrencyArm, ConcurrencyPoint, Dossier, Doubling, Span};
+use tare_model::study::A_PRIME;
+use tare_stats::Verdict;
+
+use tare_core::analyze::LEVEL;
+
+use super::super::number::{
+    Digits, interval, percent, range, scale_for, significant, value, with_unit,
+};
+use super::super::words::{self, Tone};
+use super::text::{Column, Paint, Text, bold, paragraph, table as laid_out};
+use super::{Style, WIDE};
+use tare_core::foreign::{NO_BREAK, harmless};
+
+/// Draws the series of a run, where there are any.
+pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
+    for series in &dossier.concurrency {
+        out.push('\n');
+        draw_one(out, series, dossier, style);
+    }
+    if !dossier.concurrency.is_empty() {
+        out.push('\n');
+        let mut text = "stretch: how many times slower an instance is than one alone in the same place; fairness: 1.00 if all fare alike; efficiency: their throughput against that of as many alone.".to_owned();
+        text.push_str(" makespan: from the first start to the last end, preparations of a program included; probes stop by time, so theirs says only how long they ran.");
+        paragraph(out, "", &text, style.width);
+    }
+}
+
+fn draw_one(out: &mut String, series: &Concurrency, dossier: &Dossier, style: Style) {
+    let mut heading = format!(
+        "{} with several at once, as {}",
+        title(series, dossier),
+        series.spread
+    );
+    if series.spread == Spread::Environments {
+        heading = heading.replace("as environments", "each in an environment of its own");
+    }
+    bold(out, &heading, style.width, style.colour);
+    let arms: Vec<&ConcurrencyArm> = series
+        .arms
+        .iter()
+        .filter(|arm| arm.arm != A_PRIME)
+        .collect();
+    let is_wide = style.width >= WIDE;
+    let rows: Vec<Vec<Text>> = arms
+        .iter()
+        .flat_map(|arm| {
+            let places = 0..arm.points.len();
+            places.map(|place| row(series, arm, place, is_wide))
+        })
+        .collect();
+    match laid_out(&columns(is_wide), &rows, style.width, style.colour) {
+        Some(drawn) => out.push_str(&drawn),
+        // Too narrow for columns: one paragraph a row.
+        None => {
+            for row in &rows {
+                let texts: Vec<&str> = row.iter().map(|cell| cell.text.as_str()).collect();
+                paragraph(out, "", &texts.join(" · "), style.width);
+            }
+        }
+    }
+    for arm in &arms {
+        for text in remarks(arm) {
+            paragraph(
+                out,
+                "* ",
+                &format!("{}: {text}", harmless(&arm.arm)),
+                style.width,
+            );
+        }
+    }
+    let baseline = arms.iter().find(|arm| arm.baseline);
+    let baseline = harmless(baseline.map_or("the baseline", |arm| arm.arm.as_str()));
+    for arm in &arms {
+        if let Some(doubling) = &arm.doubling {
+            let (text, tone) = interaction(doubling);
+            let line = format!("{} against {baseline}: {text}", harmless(&arm.arm));
+            let mut drawn = String::new();
+            paragraph(&mut drawn, "", &line, style.width);
+            for line in drawn.lines() {
+                out.push_str(&Paint::of(tone).on(line, style.colour));
+                out.push('\n');
+            }
+        }
+        if let Some(scaling) = &arm.scaling {
+            let bounded = |value: f64, bounds: &Option<Span>| match bounds {
+                Some(span) => interval(span, Digits::Short),
+                None => format!("{value:.3}"),
+            };
+            let peak = scaling.peak.map_or_else(String::new, |peak| {
+                format!(", most throughput near {peak:.0} instances")
+            });
+            let text = format!(
+                "{} scales as {}: {} done one at a time, {} lost to agreeing{peak}",
+                harmless(&arm.arm),
+                scaling.law,
+                bounded(scaling.alpha, &scaling.alpha_interval),
+                bounded(scaling.beta, &scaling.beta_interval),
+            );
+            paragraph(out, "", &text, style.width);
+        }
+    }
+}
+
+/// The metric, with the parameters in which this series differs from others of the same metric.
+pub(crate) fn title(series: &Concurrency, dossier: &Dossier) -> String {
+    let mut name = vec![words::spoken(&series.metric)];
+    let twins = || {
+        let others = dossier.concurrency.iter();
+        others.filter(|other| other.metric == series.metric)
+    };
+    for (param, value) in &series.params.0 {
+        if twins().any(|twin| twin.params.0.get(param) != Some(value)) {
+            name.push(format!("{param}={value}"));
+        }
+    }
+    name.extend(series.path.map(|path| path.to_string()));
+    harmless(&name.join(" "))
+}
+
+fn columns(is_wide: bool) -> Vec<Column> {
+    let number = |title: &str| Column {
+        title: title.to_owned(),
+        right: true,
+        least: None,
+    };
+    let mut columns = vec![
+        Column {
+            title: "arm".to_owned(),
+            right: false,
+            least: Some(6),
+        },
+        number("N"),
+        number("mean"),
+    ];
+    if is_wide {
+        columns.push(number("worst"));
+    }
+    columns.extend(["makespan", "stretch [95 %]", "fair", "efficient"].map(number));
+    if is_wide {
+        columns.extend(["start skew", "all at work"].map(number));
+    }
+    columns
+}
+
+fn row(series: &Concurrency, arm: &ConcurrencyArm, place: usize, is_wide: bool) -> Vec<Text> {
+    let point = &arm.points[place];
+    let name = if place == 0 {
+        harmless(&arm.arm)
+    } else {
+        String::new()
+    };
+    let in_unit = |span: &Option<Span>, unit: &str| match span {
+        Some(span) => {
+            let scale = scale_for(span.point, unit);
+            with_unit(&value(span, scale, Digits::Short), scale)
+        }
+        None => "–".to_owned(),
+    };
+    let share = |span: &Option<Span>| {
+        span.map_or_else(
+            || "–".to_owned(),
+            |span| format!("{:.0}{NO_BREAK}%", span.point * 100.0),
+        )
+    };
+    let stretch = match &point.stretch {
+        Some(_) if point.instances == 1 => "1".to_owned(),
+        Some(span) => bounds(span),
+        None => "–".to_owned(),
+    };
+    let fairness = point
+        .fairness
+        .map_or_else(|| "–".to_owned(), |span| format!("{:.2}", span.point));
+    let mut texts = vec![
+        name,
+        point.instances.to_string(),
+        in_unit(&point.value, &series.unit),
+    ];
+    if is_wide {
+        texts.push(in_unit(&point.worst, &series.unit));
+    }
+    texts.extend([
+        in_unit(&point.makespan_ns, "ns"),
+        stretch,
+        fairness,
+        share(&point.efficiency),
+    ]);
+    if is_wide {
+        texts.push(in_unit(&point.skew_ns, "ns"));
+        texts.push(share(&point.overlap));
+    }
+    texts.into_iter().map(Text::plain).collect()
+}
+
+/// `16 [14, 19]`: with as many digits as the half-width deserves.
+fn bounds(span: &Span) -> String {
+    let digits = significant((span.high - span.low) / 2.0, 1).min(3);
+    let level = span.level.map_or_else(String::new, |level| {
+        format!(" at {}", percent(level).replace(NO_BREAK, ""))
+    });
+    format!(
+        "{:.digits$} [{:.digits$}, {:.digits$}]{level}",
+        span.point, span.low, span.high
+    )
+}
+
+/// What is to be known about the trials, each remark once with the numbers of instances that it holds for.
+fn remarks(arm: &ConcurrencyArm) -> Vec<String> {
+    let mut told: Vec<(&str, Vec<&ConcurrencyPoint>)> = Vec::new();
+    for point in &arm.points {
+        for flag in &point.flags {
+            match told.iter_mut().find(|(id, _)| *id == flag.id) {
+                Some((_, points)) => points.push(point),
+                None => told.push((&flag.id, vec![point])),
+            }
+        }
+    }
+    told.iter()
+        .map(|(id, points)| {
+            let details: Vec<String> = points
+                .iter()
+                .flat_map(|point| &point.flags)
+                .filter(|flag| flag.id == *id)
+                .map(|flag| harmless(&flag.detail))
+                .collect();
+            let meaning = words::meaning(id).unwrap_or(id);
+            let mut distinct = details.clone();
+            distinct.dedup();
+            format!("{meaning} ({})", distinct.join("; "))
+        })
+        .collect()
+}
+
+/// Whether the number of instances changes the cost, as a clause.
+pub(crate) fn interaction(doubling: &Doubling) -> (String, Tone) {
+    let (clause, tone) = by_itself(doubling);
+    let is_claimed = doubling.verdict.is_cost() || doubling.verdict.is_gain();
+    match doubling.q {
+        Some(q) if is_claimed && q > 1.0 - LEVEL => {
+            (format!("{clause}; by itself only, q = {q:.2}"), tone)
+        }
+        _ => (clause, tone),
+    }
+}
+
+fn by_itself(doubling: &Doubling) -> (String, Tone) {
+    let margin = percent(doubling.margin);
+    let Some(ratio) = &doubling.ratio else {
+        let n = doubling.n_blocks;
+        let are = if n == 1 { "block is" } else { "blocks are" };
+        let text = format!(
+            "undecided whether its cost depends on the number of instances: {n} whole {are} too few"
+        );
+        return (text, Tone::Open);
+    };
+    let adds = || {
+        let (low, high) = ((ratio.low - 1.0) * 100.0, (ratio.high - 1.0) * 100.0);
+        format!(
+            "each doubling of the instances adds {}{NO_BREAK}% to its cost",
+            range(low, high)
+        )
+    };
+    let takes = || {
+        let (low, high) = ((1.0 - ratio.high) * 100.0, (1.0 - ratio.low) * 100.0);
+        format!(
+            "each doubling of the instances takes {}{NO_BREAK}% off its cost",
+            range(low, high)
+        )
+    };
+    match doubling.verdict {
+        Verdict::MaterialCost => (
+            format!("it gets worse with more instances: {}", adds()),
+            Tone::Cost,
+        ),
+        Verdict::Cost => (
+            format!(
+                "it gets worse with more instances: {} (margin {margin})",
+                adds()
+            ),
+            Tone::SomeCost,
+        ),
+        Verdict::NegligibleCost => (format!("negligible: {}", adds()), Tone::Nothing),
+        Verdict::Equivalent => (
+            format!(
+                "its cost does not depend on the number of instances: within {margin} for each doubling"
+            ),
+            Tone::Nothing,
+        ),
+        Verdict::NegligibleGain => (format!("negligible: {}", takes()), Tone::Nothing),
+        Verdict::Gain => (
+            format!(
+                "it gets better with more instances: {} (margin {margin})",
+                takes()
+            ),
+            Tone::Less,
+        ),
+        Verdict::MaterialGain => (
+            format!("it gets better with more instances: {}", takes()),
+            Tone::Less,
+        ),
+        Verdict::Inconclusive => (
+            format!(
+                "undecided whether its cost depends on the number of instances: × {} for each doubling",
+                interval(ratio, Digits::Short)
+            ),
+            Tone::Open,
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn doubling(verdict: Verdict, low: f64, high: f64) -> Doubling {
+        Doubling {
+            n_blocks: 10,
+            ratio: Some(Span {
+                point: f64::midpoint(low, high),
+                low,
+                high,
+                level: None,
+            }),
+            ratio90: None,
+            p: None,
+            q: None,
+            margin: 0.02,
+            verdict,
+        }
+    }
+
+    #[test]
+    fn what_the_number_of_instances_does_is_said_in_the_words_of_the_verdict() {
+        let said = |verdict, low, high| interaction(&doubling(verdict, low, high)).0;
+        let worse = said(Verdict::MaterialCost, 1.15, 1.17);
+        assert!(
+            worse.contains("gets worse") && worse.contains("adds 15–17"),
+            "{worse}"
+        );
+        let better = said(Verdict::MaterialGain, 0.83, 0.85);
+        assert!(
+            better.contains("gets better") && better.contains("takes 15–17"),
+            "{better}"
+        );
+        let same = said(Verdict::Equivalent, 0.995, 1.005);
+        assert!(same.contains("does not depend"), "{same}");
+        let unknown = said(Verdict::Inconclusive, 0.9, 1.2);
+        assert!(
+            unknown.starts_with("undecided") && unknown.contains("1.2"),
+            "{unknown}"
+        );
+    }
+
+    #[test]
+    fn a_change_that_the_correction_does_not_hold_up_says_so() {
+        let mut worse = doubling(Verdict::MaterialCost, 1.15, 1.17);
+        worse.q = Some(0.01);
+        assert!(!interaction(&worse).0.contains("by itself"));
+        worse.q = Some(0.09);
+        assert!(
+            interaction(&worse)
+                .0
+                .ends_with("; by itself only, q = 0.09")
+        );
+    }
+
+    #[test]
+    fn too_few_blocks_are_undecided() {
+        let mut few = doubling(Verdict::Inconclusive, 1.0, 1.0);
+        (few.ratio, few.n_blocks) = (None, 3);
+        assert!(interaction(&few).0.contains("3 whole blocks are too few"));
+    }
+}

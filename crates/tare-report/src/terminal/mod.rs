@@ -1,0 +1,473 @@
+//! The dossier as text for a terminal.
+//!
+//! Read from the top: whether the comparison can be trusted at all (A′), the answer of each arm in a few lines, one
+//! table an arm with its sum in
+//! the heading, the marks explained, what is missing and why, what was unequal, what it cost, and how far
+//! the claim goes. One table an arm rather than one column an arm: the question is "what does this
+//! environment cost me", and a row must hold value, interval and verdict within 80 columns.
+//! What it cannot see: the terminal; the caller finds out its width and whether it has colours.
+
+use tare_model::StoppedBy;
+use tare_model::dossier::{Dossier, DossierArm, DossierCell, Flag, Span};
+use tare_model::facts::emulation;
+use tare_stats::Verdict;
+
+use tare_core::analyze::{claims_difference, counted, is_held_up};
+
+pub(crate) mod beside;
+mod brief;
+pub(crate) mod concurrency;
+mod counters;
+mod pairs;
+mod plain;
+mod publication;
+mod published;
+mod remedy;
+pub(crate) mod tail;
+mod text;
+mod why;
+
+pub use beside::{Called, beside};
+pub use brief::brief;
+pub(crate) use counters::{CHARGED, counters};
+pub use plain::plain;
+pub(crate) use why::{added, applied_text, base, base_arm, label, metric_text, share_text};
+pub use why::{short_answer, time, why};
+
+use super::answer::{self, trust};
+pub use super::format::Style;
+use super::format::{Format, Made};
+use super::number::{
+    Digits, Scale, are_far, decimals_of_value, difference, interval, scales_for, value, with_unit,
+};
+use super::words::{self, Names};
+use tare_core::foreign::harmless;
+use text::{Column, Paint, Text, paragraph, table as laid_out};
+
+/// What a run says at its end.
+pub static TABLE: Format = Format::new(
+    "table",
+    "one screen: headline per environment and its largest slowdowns (terminal)",
+    |material| Made::Text(draw(material.dossier, material.style, brief)),
+)
+.for_terminals();
+
+/// Everything that a terminal is told.
+pub static FULL: Format = Format::new(
+    "full",
+    "all values, verdicts, remarks, causes and differences (terminal)",
+    |material| Made::Text(draw(material.dossier, material.style, table)),
+)
+.for_terminals();
+
+/// An answer of `tare why`, or else what `otherwise` makes of the dossier.
+pub fn draw(dossier: &Dossier, style: Style, otherwise: fn(&Dossier, Style) -> String) -> String {
+    if dossier.why.is_some() {
+        why(dossier, style)
+    } else {
+        otherwise(dossier, style)
+    }
+}
+
+/// From this width on, values, difference and floor have columns of their own.
+const WIDE: usize = 120;
+/// Absolute differences are told below this time: additive costs of short operations port between machines.
+const SHORT_NS: f64 = 100_000.0;
+
+/// Draws the dossier.
+pub fn table(dossier: &Dossier, style: Style) -> String {
+    let style = style.drawable();
+    let mut out = String::new();
+    paragraph(&mut out, "", &trust(dossier), style.width);
+    paragraph(&mut out, "", &title(dossier), style.width);
+    let names = Names::of(dossier);
+    let arms = dossier.arms.iter();
+    let arms = arms.map(|arm| (arm, dossier.cells_of(&arm.id)));
+    let arms: Vec<_> = arms.filter(|(_, cells)| !cells.is_empty()).collect();
+    out.push('\n');
+    for (arm, cells) in &arms {
+        let answer = answer::summary(&arm.id, cells, &names);
+        paragraph(&mut out, "", &answer, style.width);
+    }
+    let marks = Marks::of(dossier);
+    for (arm, cells) in &arms {
+        out.push('\n');
+        draw_arm(&mut out, arm, cells, dossier, &names, &marks, style);
+    }
+    if dossier.cells.is_empty() {
+        out.push('\n');
+        paragraph(&mut out, "", "Nothing was compared.", style.width);
+    }
+    pairs::draw(&mut out, dossier, &names, style);
+    concurrency::draw(&mut out, dossier, style);
+    legend(&mut out, dossier, style);
+    marks.explain(&mut out, dossier, style);
+    publication::draw(&mut out, dossier, style);
+    tail::draw(&mut out, dossier, style);
+    out
+}
+
+/// Adds one entry of a catalogue: its name and title, and below it details, each behind its prefix.
+pub fn listed(out: &mut String, name: &str, title: &str, details: &[(&str, String)], style: Style) {
+    out.push_str("  ");
+    out.push_str(&Paint::Bold.on(&harmless(name), style.colour));
+    out.push('\n');
+    paragraph(out, "    ", &harmless(title), style.width);
+    for (prefix, detail) in details {
+        paragraph(
+            out,
+            &format!("      {prefix}"),
+            &harmless(detail),
+            style.width,
+        );
+    }
+}
+
+fn title(dossier: &Dossier) -> String {
+    let blocks = dossier.cells.iter().chain(&dossier.aa);
+    let blocks = blocks.map(|cell| cell.n_blocks).max().unwrap_or(0);
+    let text = format!(
+        "{} · {} · run {} · {}",
+        harmless(&dossier.study.id),
+        harmless(&dossier.study.title),
+        harmless(&dossier.run),
+        counted(blocks as usize, "block")
+    );
+    if dossier.complete {
+        return text;
+    }
+    let how = match dossier.stopped_by {
+        StoppedBy::Interrupted => "interrupted".to_owned(),
+        StoppedBy::Failed => "ended by a failure".to_owned(),
+        StoppedBy::Killed => "killed, or still running".to_owned(),
+        other => format!("stopped by {other}"),
+    };
+    format!("{text} · INCOMPLETE, {how}")
+}
+
+/// What the columns mean, where there is a ratio to read.
+fn legend(out: &mut String, dossier: &Dossier, style: Style) {
+    if dossier
+        .cells
+        .iter()
+        .all(|cell| words::ratio(cell).is_none())
+    {
+        return;
+    }
+    out.push('\n');
+    let mut text = "ratio 1.10: takes 1.10× as long as the baseline, or gives 1/1.10 of its throughput; in brackets the 95 % confidence interval.".to_owned();
+    if style.width >= WIDE {
+        text.push_str(" uncontended: the ratio of the best moments of the trials, hardly touched by other load.");
+    }
+    paragraph(out, "", &text, style.width);
+}
+
+fn draw_arm(
+    out: &mut String,
+    arm: &DossierArm,
+    cells: &[&DossierCell],
+    dossier: &Dossier,
+    names: &Names<'_>,
+    marks: &Marks,
+    style: Style,
+) {
+    let baseline = cells.first().map_or("", |cell| cell.baseline.as_str());
+    let heading = format!(
+        "{}{} against {}{}, {}",
+        words::purpose(arm),
+        emulated(arm),
+        harmless(baseline),
+        dossier
+            .arms
+            .iter()
+            .find(|other| other.id == baseline)
+            .map_or_else(String::new, emulated),
+        sum(cells)
+    );
+    text::bold(out, &heading, style.width, style.colour);
+    let is_wide = style.width >= WIDE;
+    let rows: Vec<Vec<Text>> = cells
+        .iter()
+        .map(|cell| row(cell, names, marks, is_wide))
+        .collect();
+    let columns = columns(&harmless(&arm.id), &harmless(baseline), is_wide);
+    match laid_out(&columns, &rows, style.width, style.colour) {
+        Some(drawn) => out.push_str(&drawn),
+        // Too narrow for columns: one paragraph a cell.
+        None => {
+            for row in &rows {
+                let mut texts = row.iter().map(|cell| cell.text.as_str());
+                let name = texts.next().unwrap_or("");
+                let rest: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
+                paragraph(out, "", name, style.width);
+                paragraph(out, "  ", &rest.join(" · "), style.width);
+            }
+        }
+    }
+}
+
+/// What is said behind an arm's name where software imitates its processor.
+fn emulated(arm: &DossierArm) -> String {
+    emulation(&arm.facts).map_or_else(String::new, |detail| {
+        format!(" (EMULATED: {})", harmless(detail))
+    })
+}
+
+/// How many cells cost more, are as good as equal, cost less, are undecided.
+fn sum(cells: &[&DossierCell]) -> String {
+    let count = |words: &[Verdict]| {
+        let held = cells.iter().filter(|cell| is_held_up(cell));
+        held.filter(|cell| words.contains(&cell.verdict)).count()
+    };
+    let within = [
+        Verdict::NegligibleCost,
+        Verdict::Equivalent,
+        Verdict::NegligibleGain,
+    ];
+    let n_within = cells
+        .iter()
+        .filter(|cell| within.contains(&cell.verdict))
+        .count();
+    let n_open = cells
+        .iter()
+        .filter(|cell| cell.verdict == Verdict::Inconclusive)
+        .count();
+    let n_doubtful = doubtful(cells).count();
+    let parts = tare_model::rows! {
+        (count(&[Verdict::MaterialCost, Verdict::Cost]), "with overhead"),
+        (n_within, "within the margin"),
+        (count(&[Verdict::Gain, Verdict::MaterialGain]), "faster"),
+        (n_open, "inconclusive"),
+        (n_doubtful, "not significant after correction"),
+    };
+    let told: Vec<String> = parts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    format!("{}: {}", counted(cells.len(), "metric"), told.join(", "))
+}
+
+/// Cells that claim a difference which the correction for many cells does not hold up.
+fn doubtful<'a>(cells: &'a [&'a DossierCell]) -> impl Iterator<Item = &'a DossierCell> {
+    let all = cells.iter().copied();
+    all.filter(|cell| !is_held_up(cell) && claims_difference(cell))
+        .filter(|cell| cell.verdict.is_cost() || cell.verdict.is_gain())
+}
+
+fn columns(arm: &str, baseline: &str, is_wide: bool) -> Vec<Column> {
+    let cost = "ratio [95 % CI]";
+    let mut columns = vec![Column::words("metric", 12)];
+    if is_wide {
+        columns.extend([
+            Column::number(baseline),
+            Column::number(arm),
+            Column::number("difference"),
+            Column::number(cost),
+            Column::number("uncontended"),
+        ]);
+    } else {
+        columns.push(Column {
+            title: format!("{baseline} → {arm}"),
+            right: true,
+            least: Some(13),
+        });
+        columns.push(Column::number(cost));
+    }
+    columns.push(Column::words("verdict", 18));
+    columns
+}
+
+fn row(cell: &DossierCell, names: &Names<'_>, marks: &Marks, is_wide: bool) -> Vec<Text> {
+    let (of_base, of_env) = scales_for(cell.base.as_ref(), cell.env.as_ref(), &cell.unit);
+    let digits = if is_wide { Digits::Full } else { Digits::Short };
+    let cost = match words::ratio(cell) {
+        Some(ratio) => interval(ratio, digits),
+        None => words::effect_or_dash(cell),
+    };
+    let (mut words, tone) = words::verdict(cell);
+    let additive = additive(cell);
+    if let (Some(text), false) = (&additive, is_wide)
+        && cell.verdict.is_difference()
+    {
+        words = format!("{words}, {text}");
+    }
+    words.push_str(&marks.on(cell));
+    let mut texts = vec![Text::plain(names.name(cell))];
+    if is_wide {
+        texts.extend([
+            Text::plain(shown(cell.base.as_ref(), of_base)),
+            Text::plain(shown(cell.env.as_ref(), of_env)),
+            Text::plain(additive.unwrap_or_default()),
+            Text::plain(cost),
+            Text::plain(
+                cell.floor
+                    .as_ref()
+                    .map_or_else(|| "–".to_owned(), |floor| interval(floor, digits)),
+            ),
+        ]);
+    } else {
+        texts.extend([Text::plain(both(cell)), Text::plain(cost)]);
+    }
+    texts.push(Text {
+        text: words,
+        paint: Paint::of(tone),
+    });
+    texts
+}
+
+fn shown(span: Option<&Span>, scale: Scale) -> String {
+    span.map_or_else(
+        || "–".to_owned(),
+        |span| with_unit(&value(span, scale, Digits::Full), scale),
+    )
+}
+
+/// `92.1 → 107 ns`, both with the digits of the one that deserves fewer; `507 µs → 191 ms` where they are far apart.
+pub(crate) fn both(cell: &DossierCell) -> String {
+    let spans = [cell.base, cell.env];
+    let (base, env) = scales_for(cell.base.as_ref(), cell.env.as_ref(), &cell.unit);
+    let decimals = [(cell.base, base), (cell.env, env)]
+        .map(|(span, scale)| span.map(|span| decimals_of_value(&span, scale, Digits::Short)));
+    let Some(fewer) = decimals.into_iter().flatten().min() else {
+        return "–".to_owned();
+    };
+    let shown = |span: Option<Span>, scale: Scale, decimals: usize| {
+        span.map_or_else(
+            || "–".to_owned(),
+            |span| format!("{:.decimals$}", span.point / scale.factor),
+        )
+    };
+    let is_far = matches!(spans, [Some(one), Some(other)] if are_far(&one, &other));
+    let decimals = decimals.map(|own| if is_far { own.unwrap_or(fewer) } else { fewer });
+    let (left, right) = (
+        shown(cell.base, base, decimals[0]),
+        shown(cell.env, env, decimals[1]),
+    );
+    if base == env {
+        with_unit(&format!("{left} → {right}"), env)
+    } else {
+        format!("{} → {}", with_unit(&left, base), with_unit(&right, env))
+    }
+}
+
+/// The difference, for metrics of which it means something elsewhere too: the times of short operations.
+fn additive(cell: &DossierCell) -> Option<String> {
+    let is_short = cell.unit == "ns" && cell.base.is_some_and(|base| base.point < SHORT_NS);
+    is_short.then_some(())?;
+    Some(difference(&cell.difference?, &cell.unit))
+}
+
+/// Different details of one mark that are told below the table.
+const MOST_SEEN: usize = 2;
+
+/// The marks behind verdicts, numbered in the order in which the table needs them.
+struct Marks {
+    flags: Vec<String>,
+    /// What holds for most cells: said once below the table instead of in every row.
+    common: Vec<(String, usize)>,
+}
+
+impl Marks {
+    fn of(dossier: &Dossier) -> Self {
+        let mut counts: Vec<(String, usize)> = Vec::new();
+        for flag in dossier.cells.iter().flat_map(marked) {
+            match counts.iter_mut().find(|(id, _)| *id == flag.id) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((flag.id.clone(), 1)),
+            }
+        }
+        let is_common = |count: usize| count > 6 && count * 2 > dossier.cells.len();
+        let (common, rare): (Vec<_>, Vec<_>) =
+            counts.into_iter().partition(|(_, count)| is_common(*count));
+        Self {
+            flags: rare.into_iter().map(|(id, _)| id).collect(),
+            common,
+        }
+    }
+
+    /// The marks of one cell, as they stand behind its verdict.
+    fn on(&self, cell: &DossierCell) -> String {
+        let is_on = |id: &String| marked(cell).any(|flag| flag.id == *id);
+        let numbers: Vec<String> = (1..)
+            .zip(&self.flags)
+            .filter(|(_, id)| is_on(id))
+            .map(|(number, _)| superscript(number))
+            .collect();
+        if numbers.is_empty() {
+            String::new()
+        } else {
+            format!(" {}", numbers.join("·"))
+        }
+    }
+
+    /// Explains the marks; with what was seen, where one cell alone has it or it puts readings in doubt.
+    fn explain(&self, out: &mut String, dossier: &Dossier, style: Style) {
+        if !self.flags.is_empty() || !self.common.is_empty() {
+            out.push('\n');
+        }
+        for (id, count) in &self.common {
+            let meaning = words::meaning(id).unwrap_or_default();
+            let seen = seen(dossier, id);
+            let line = format!(
+                "in {count} of {} rows: {meaning}{seen}",
+                dossier.cells.len()
+            );
+            paragraph(out, "* ", &line, style.width);
+        }
+        for (number, id) in (1..).zip(&self.flags) {
+            let Some(meaning) = words::meaning(id) else {
+                continue;
+            };
+            let seen = seen(dossier, id);
+            let mark = format!("{} ", superscript(number));
+            paragraph(out, &mark, &format!("{meaning}{seen}"), style.width);
+        }
+    }
+}
+
+/// What was seen in the cells with this mark, in brackets: all of it in the only one, and of a doubt what differs,
+/// as far as it is not too much to read; a number that all measured is no news in each.
+fn seen(dossier: &Dossier, id: &str) -> String {
+    let mut details: Vec<&str> = Vec::new();
+    let mut n_cells = 0;
+    for flag in dossier.cells.iter().flat_map(marked) {
+        if flag.id == id {
+            n_cells += 1;
+            if !details.contains(&flag.detail.as_str()) {
+                details.push(&flag.detail);
+            }
+        }
+    }
+    if n_cells > 1 && !words::is_doubt(id) {
+        return String::new();
+    }
+    let shown: Vec<String> = details
+        .iter()
+        .take(MOST_SEEN)
+        .map(|it| harmless(it))
+        .collect();
+    match details.len().saturating_sub(MOST_SEEN) {
+        _ if shown.is_empty() => String::new(),
+        0 => format!(" ({})", shown.join("; ")),
+        more => format!(" ({}; and {more} more)", shown.join("; ")),
+    }
+}
+
+/// The flags of a cell that a reader of the table must know. A block that lost much to the hypervisor says
+/// all that the milder remark would.
+fn marked(cell: &DossierCell) -> impl Iterator<Item = &Flag> {
+    let is_contended = cell.flags.iter().any(|flag| flag.id == "contended");
+    cell.flags.iter().filter(move |flag| {
+        words::meaning(&flag.id).is_some() && !(is_contended && flag.id == "steal")
+    })
+}
+
+fn superscript(number: usize) -> String {
+    const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    let digits = number.to_string();
+    digits
+        .bytes()
+        .map(|digit| DIGITS[usize::from(digit - b'0')])
+        .collect()
+}

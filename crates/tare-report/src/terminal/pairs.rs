@@ -1,0 +1,124 @@
+//! Each two arms with each other: for every metric a triangle of ratios, the arm of the row against that of the column.
+//!
+//! A row of three columns shows six pairs of four arms, where a table for each pair would be six tables. Where the triangle
+//! does not fit, there is a line for each pair. Every entry has the sign of its verdict before it.
+//! What it cannot see: which pairs the reader cares for; all that have a ratio are shown.
+
+use tare_model::dossier::{Dossier, DossierCell};
+
+use super::super::groups::{Group, by_metric};
+use super::super::words::{self, Names};
+use super::Style;
+use super::text::{Column, Paint, Text, bold, paragraph, table as laid_out};
+use tare_core::foreign::{NO_BREAK, harmless};
+
+/// Draws the pairs, where there are any.
+pub(super) fn draw(out: &mut String, dossier: &Dossier, names: &Names<'_>, style: Style) {
+    if dossier.pairs.is_empty() {
+        return;
+    }
+    let has_ratio = |cells: &Vec<&DossierCell>| cells.iter().any(|it| words::effect(it).is_some());
+    let (metrics, without): (Vec<_>, Vec<_>) =
+        by_metric(&dossier.pairs).into_iter().partition(has_ratio);
+    out.push('\n');
+    bold(out, "Pairwise", style.width, style.colour);
+    if !without.is_empty() {
+        let plural = if without.len() == 1 { "" } else { "s" };
+        let text = format!("no ratio of any two for {} metric{plural}", without.len());
+        paragraph(out, "… ", &text, style.width);
+    }
+    if metrics.is_empty() {
+        return;
+    }
+    match triangles(&metrics, names, style) {
+        Some(drawn) => out.push_str(&drawn),
+        None => lines(out, &metrics, names, style),
+    }
+    out.push('\n');
+    let text = "▲ the row's arm is slower than the column's, ▼ faster, = within the margin, ? inconclusive; ratio [95 % CI], from the same blocks.";
+    paragraph(out, "", text, style.width);
+}
+
+/// The names of the arms, in the order of the study.
+fn arms<'a>(metrics: &[Vec<&'a DossierCell>]) -> Vec<&'a str> {
+    let mut arms: Vec<&str> = Vec::new();
+    for cell in metrics.iter().flatten() {
+        for arm in [cell.baseline.as_str(), cell.arm.as_str()] {
+            if !arms.contains(&arm) {
+                arms.push(arm);
+            }
+        }
+    }
+    arms
+}
+
+/// `▲ 1.42 [1.37, 1.48]`, in one piece.
+fn entry(cell: &DossierCell) -> Text {
+    let text = words::effect(cell).map_or_else(
+        || Group::Missing.sign().to_string(),
+        |effect| format!("{} {effect}", Group::of(cell).sign()),
+    );
+    Text {
+        text: text.replace(' ', &NO_BREAK.to_string()),
+        paint: Paint::of(words::verdict(cell).1),
+    }
+}
+
+fn triangles(metrics: &[Vec<&DossierCell>], names: &Names<'_>, style: Style) -> Option<String> {
+    let arms = arms(metrics);
+    let (_, columns) = arms.split_last()?;
+    let mut heads = vec![Column {
+        title: "against".to_owned(),
+        right: false,
+        least: Some(14),
+    }];
+    heads.extend(columns.iter().map(|arm| Column {
+        title: harmless(arm),
+        right: false,
+        least: None,
+    }));
+    let mut rows = Vec::new();
+    for cells in metrics {
+        let name = cells
+            .first()
+            .map_or_else(String::new, |cell| names.name(cell));
+        let mut head = vec![Text {
+            text: name,
+            paint: Paint::Bold,
+        }];
+        head.resize_with(heads.len(), || Text::plain(""));
+        rows.push(head);
+        for arm in &arms[1..] {
+            let mut row = vec![Text::plain(format!(
+                "{NO_BREAK}{NO_BREAK}{}",
+                harmless(arm)
+            ))];
+            row.extend(columns.iter().map(|first| {
+                let found = cells
+                    .iter()
+                    .find(|cell| cell.arm == *arm && cell.baseline == *first);
+                found.map_or_else(|| Text::plain(""), |cell| entry(cell))
+            }));
+            rows.push(row);
+        }
+    }
+    laid_out(&heads, &rows, style.width, style.colour)
+}
+
+fn lines(out: &mut String, metrics: &[Vec<&DossierCell>], names: &Names<'_>, style: Style) {
+    for cells in metrics {
+        if let Some(cell) = cells.first() {
+            paragraph(out, "", &names.name(cell), style.width);
+        }
+        for cell in cells {
+            let (arm, first) = (harmless(&cell.arm), harmless(&cell.baseline));
+            let effect = words::effect_or_dash(cell);
+            let text = format!(
+                "{arm} against {first}: {effect}, {}",
+                words::short_verdict(cell)
+            );
+            let sign = format!("  {} ", Group::of(cell).sign());
+            paragraph(out, &sign, &text, style.width);
+        }
+    }
+}

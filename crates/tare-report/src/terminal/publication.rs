@@ -1,0 +1,297 @@
+//! A publication's tables with this machine's numbers in their places, its claims with their verdicts, and what
+//! was wrong in it.
+//!
+//! A place shows the value with its interval, and below it, behind “publ.”, what was printed there. Published
+//! figures are kept exactly as they were printed: they are somebody else's.
+//! What it cannot see: the publication; it draws what the dossier holds.
+
+use tare_model::ClaimVerdict;
+use tare_model::dossier::{
+    Dossier, DossierClaim, DossierLayout, DossierLayoutRow, DossierLayoutValue, DossierPublication,
+};
+
+use super::super::answer::listed;
+use super::super::number::{Digits, Scale, decimals_of_value, scale_for, value, with_unit};
+use super::text::{Column, Paint, Text, bold, paragraph, table as laid_out, width};
+use super::{Style, published, tail};
+use tare_core::foreign::harmless;
+
+/// Draws of the publication what can be held against it here: the tables in which a number of this run
+/// stands, and the claims that could be judged. The rest is counted, and stands in the full table.
+pub(super) fn draw_brief(out: &mut String, dossier: &Dossier, style: Style) {
+    let mut left_out = Vec::new();
+    if let Some(publication) = &dossier.publication {
+        cited(out, publication, style);
+        otherwise(out, publication, style);
+        let tables = publication.tables.iter();
+        let (shown, others): (Vec<_>, Vec<_>) = tables.partition(|table| has_a_value(table));
+        scales(out, shown.iter().copied(), style);
+        for table in shown {
+            out.push('\n');
+            layout(out, table, style);
+        }
+        if !others.is_empty() {
+            left_out.push("the tables in which no number of this run stands".to_owned());
+        }
+        if !publication.notes.is_empty() {
+            left_out.push("notes on these numbers".to_owned());
+        }
+        if !publication.others.is_empty() {
+            let n_others = publication.others.len();
+            left_out.push(format!(
+                "{n_others} published numbers that have no counterpart here"
+            ));
+        }
+        if !publication.mistakes.is_empty() {
+            left_out.push("what was wrong there".to_owned());
+        }
+    }
+    let is_judged = |claim: &&DossierClaim| claim.verdict != ClaimVerdict::NotTestable;
+    let judged: Vec<&DossierClaim> = dossier.claims.iter().filter(is_judged).collect();
+    if !judged.is_empty() {
+        tail::heading(out, "Published claims", style);
+        for claim in &judged {
+            draw_claim(out, claim, style);
+        }
+    }
+    let n_others = dossier.claims.len() - judged.len();
+    if n_others > 0 {
+        out.push('\n');
+        let n_claims = dossier.claims.len();
+        let text = format!("Not testable here: {n_others} of {n_claims} published claims.");
+        paragraph(out, "  ", &text, style.width);
+        left_out.insert(0, "why".to_owned());
+    }
+    if dossier.claims.iter().any(|claim| claim.own.is_some()) {
+        left_out.push("what the publication's own numbers say of its claims".to_owned());
+    }
+    if !left_out.is_empty() {
+        let run = harmless(&dossier.run);
+        let text = format!("`tare show {run}` has {} as well.", listed(&left_out));
+        paragraph(out, "  ", &text, style.width);
+    }
+}
+
+/// Whether a number of this run stands in it.
+fn has_a_value(table: &DossierLayout) -> bool {
+    let mut values = table.rows.iter().flat_map(|row| &row.values);
+    values.any(|value| value.here.is_some())
+}
+
+fn cited(out: &mut String, publication: &DossierPublication, style: Style) {
+    let authors = publication.authors.as_deref();
+    let by = authors.map_or_else(String::new, |authors| format!("{authors}: "));
+    let text = format!("Compared with {by}{}", publication.title);
+    tail::heading(out, &harmless(&text), style);
+    paragraph(out, "  ", &harmless(&publication.place), style.width);
+    let machine = format!("measured there on: {}", publication.machine);
+    paragraph(out, "  ", &harmless(&machine), style.width);
+}
+
+/// In what the study differs by intention.
+fn otherwise(out: &mut String, publication: &DossierPublication, style: Style) {
+    for deviation in &publication.deviations {
+        let text = format!("here on purpose otherwise: {deviation}");
+        paragraph(out, "  ", &harmless(&text), style.width);
+    }
+}
+
+/// Rows of these tables that were measured at another scale.
+fn scales<'a>(out: &mut String, tables: impl IntoIterator<Item = &'a DossierLayout>, style: Style) {
+    for line in super::super::published::scale_lines(tables) {
+        paragraph(out, "  ", &harmless(&line), style.width);
+    }
+}
+
+/// Draws the publication, if the study repeats one, and the claims.
+pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
+    if let Some(publication) = &dossier.publication {
+        cited(out, publication, style);
+        otherwise(out, publication, style);
+        scales(out, &publication.tables, style);
+        for table in &publication.tables {
+            out.push('\n');
+            layout(out, table, style);
+        }
+        published::notes(out, publication, style);
+        if !publication.figures.is_empty() {
+            let names: Vec<String> = publication
+                .figures
+                .iter()
+                .map(|figure| harmless(&figure.title))
+                .collect();
+            out.push('\n');
+            let text = format!(
+                "Figures ({}): `tare report {} --format svg`.",
+                names.join("; "),
+                harmless(&dossier.run)
+            );
+            paragraph(out, "  ", &text, style.width);
+        }
+        published::others(out, publication, style);
+    }
+    claims(out, dossier, style);
+    mistakes(out, dossier, style);
+}
+
+fn layout(out: &mut String, table: &DossierLayout, style: Style) {
+    bold(out, &harmless(&table.title), style.width, style.colour);
+    let mut rows = Vec::new();
+    let mut reasons: Vec<String> = Vec::new();
+    for row in &table.rows {
+        let scale = scale_of(row);
+        let mut line = vec![Text::plain(harmless(&row.label))];
+        line.extend(row.values.iter().map(|value| here(value, scale)));
+        rows.push(line);
+        for value in &row.values {
+            if let (None, Some(reason)) = (&value.here, &value.reason)
+                && !reasons.contains(reason)
+            {
+                reasons.push(reason.clone());
+            }
+        }
+        if row.values.iter().any(|value| !value.each.is_empty()) {
+            let mut line = vec![Text::plain("  each".to_owned())];
+            line.extend(row.values.iter().map(|value| each(value, scale)));
+            rows.push(line);
+        }
+        if row.values.iter().any(|value| !value.published.is_empty()) {
+            let mut line = vec![Text {
+                text: "  publ.".into(),
+                paint: Paint::Dim,
+            }];
+            line.extend(row.values.iter().map(|value| Text {
+                text: harmless(&value.published.join(" / ")),
+                paint: Paint::Dim,
+            }));
+            rows.push(line);
+        }
+    }
+    let mut columns = vec![Column {
+        title: String::new(),
+        right: false,
+        least: Some(10),
+    }];
+    // A heading is broken before a number is.
+    columns.extend(table.columns.iter().enumerate().map(|(place, title)| {
+        let cells = rows.iter().map(|row| width(&row[place + 1].text));
+        let title = harmless(title);
+        let word = title.split(' ').map(width).max().unwrap_or(0);
+        Column {
+            least: Some(cells.max().unwrap_or(0).max(word)),
+            title,
+            right: true,
+        }
+    }));
+    match laid_out(&columns, &rows, style.width, style.colour) {
+        Some(drawn) => out.push_str(&drawn),
+        // Too many columns for this width: one paragraph a place.
+        None => {
+            for row in &rows {
+                let name = row.first().map_or("", |cell| cell.text.as_str());
+                paragraph(out, "", name.trim(), style.width);
+                for (column, cell) in table.columns.iter().zip(&row[1..]) {
+                    let text = format!("{}: {}", harmless(column), cell.text);
+                    paragraph(out, "    ", &text, style.width);
+                }
+            }
+        }
+    }
+    for reason in reasons {
+        paragraph(out, "  – ", &harmless(&reason), style.width);
+    }
+}
+
+/// The scale of a row's values, by the largest.
+fn scale_of(row: &DossierLayoutRow) -> Scale {
+    let spans = row.values.iter().filter_map(|value| value.here);
+    let most = spans.map(|span| span.point).fold(0.0, f64::max);
+    scale_for(most, &row.unit)
+}
+
+/// `1.23 ± 0.05 s` with the interval's half-width, so that several fit beside each other.
+fn here(value: &DossierLayoutValue, scale: Scale) -> Text {
+    let Some(span) = value.here else {
+        return Text::plain("–");
+    };
+    let decimals = decimals_of_value(&span, scale, Digits::Short);
+    let (low, high) = (
+        (span.point - span.low) / scale.factor,
+        (span.high - span.point) / scale.factor,
+    );
+    let half = f64::max(low, high);
+    if span.level.is_some() {
+        // Too few blocks for an interval of 95 %.
+        return Text::plain(with_unit(
+            &format!("{:.decimals$}", span.point / scale.factor),
+            scale,
+        ));
+    }
+    Text::plain(with_unit(
+        &format!(
+            "{:.decimals$} ± {half:.decimals$}",
+            span.point / scale.factor
+        ),
+        scale,
+    ))
+}
+
+/// What each of several instances took, in one unit.
+fn each(value: &DossierLayoutValue, scale: Scale) -> Text {
+    let texts = value
+        .each
+        .iter()
+        .map(|span| self::value(span, scale, Digits::Short));
+    match texts.collect::<Vec<String>>().join(" / ") {
+        none if none.is_empty() => Text::plain(String::new()),
+        numbers => Text::plain(with_unit(&numbers, scale)),
+    }
+}
+
+fn claims(out: &mut String, dossier: &Dossier, style: Style) {
+    if dossier.claims.is_empty() {
+        return;
+    }
+    tail::heading(out, "Published claims", style);
+    for claim in &dossier.claims {
+        draw_claim(out, claim, style);
+        published::own(out, claim, style);
+    }
+}
+
+fn draw_claim(out: &mut String, claim: &DossierClaim, style: Style) {
+    let (verdict, paint) = match claim.verdict {
+        ClaimVerdict::Holds => ("holds here", Paint::Green),
+        ClaimVerdict::Fails => ("does not hold here", Paint::Red),
+        ClaimVerdict::NotTestable => ("not testable here", Paint::Dim),
+        ClaimVerdict::Undecided => ("undecided", Paint::Dim),
+    };
+    let place = match claim.at.as_str() {
+        "" => String::new(),
+        at => format!(" ({at})"),
+    };
+    let said = format!("{}{place}", claim.published);
+    paragraph(out, "  ", &harmless(&said), style.width);
+    let mut text = String::new();
+    let because = format!("{verdict}: {}", harmless(&claim.because));
+    paragraph(&mut text, "    → ", &because, style.width);
+    out.push_str(&text.replacen(verdict, &paint.on(verdict, style.colour), 1));
+}
+
+fn mistakes(out: &mut String, dossier: &Dossier, style: Style) {
+    let Some(publication) = &dossier.publication else {
+        return;
+    };
+    if publication.mistakes.is_empty() {
+        return;
+    }
+    tail::heading(
+        out,
+        "What was wrong there, and what is done here instead",
+        style,
+    );
+    for mistake in &publication.mistakes {
+        paragraph(out, "  ", &harmless(&mistake.what), style.width);
+        paragraph(out, "    → ", &harmless(&mistake.here), style.width);
+    }
+}

@@ -1,0 +1,467 @@
+//! What stands below the tables: what is missing, what was unequal, remarks, cost and scope.
+//!
+//! Each with its reason and, where there is one, the command that would help. Sections without content are
+//! left out, but for the last two: a report always says what it cost and how far it goes.
+//! What it cannot see: more than the dossier holds.
+
+use std::collections::BTreeMap;
+
+use tare_model::dossier::{CheckItem, Dossier, DossierCell, DossierFinding};
+use tare_model::fact;
+use tare_model::{CheckResult, Status, StoppedBy};
+
+use super::super::groups::Group;
+use super::super::method::not_as_planned;
+use super::super::{failures, words};
+use super::Style;
+use super::remedy::remedy;
+use super::text::{Paint, bold, paragraph};
+use super::why::share_text;
+use tare_core::analyze::counted;
+use tare_core::foreign::harmless;
+
+/// Stands for the arms in what is said of several.
+const ARMS: &str = "\u{0}";
+
+/// Draws everything below the tables.
+pub(super) fn draw(out: &mut String, dossier: &Dossier, style: Style) {
+    missing(out, dossier, style);
+    findings(out, dossier, style);
+    unequal(out, dossier, style);
+    remarks(out, dossier, style);
+    scope(out, dossier, style);
+}
+
+/// Draws what must follow a short table as well: deviations, what is missing, causes, what was not equal, where the rest is.
+pub(super) fn draw_brief(out: &mut String, dossier: &Dossier, style: Style) {
+    deviations(out, dossier, style);
+    missing_in_short(out, dossier, style);
+    let is_tried = |finding: &&DossierFinding| finding.tried.is_some();
+    let (tried, suspected): (Vec<_>, Vec<_>) = dossier.findings.iter().partition(is_tried);
+    told(out, &tried, dossier, style);
+    let mut causes: Vec<String> = Vec::new();
+    for finding in &suspected {
+        let cause = harmless(&finding.cause);
+        if !causes.contains(&cause) && finding.status != Status::Refuted {
+            causes.push(cause);
+        }
+    }
+    let run = harmless(&dossier.run);
+    if !causes.is_empty() {
+        let more = causes.len().saturating_sub(MOST_NAMED);
+        causes.truncate(MOST_NAMED);
+        if more > 0 {
+            causes.push(format!("{more} more"));
+        }
+        let text = format!(
+            "Suspected causes (`tare run … --prove 60s` tests them): {}",
+            causes.join(", ")
+        );
+        paragraph(out, "", &text, style.width);
+    }
+    not_equal(out, dossier, style);
+    let is_narrow = |cell: &DossierCell| {
+        Group::of(cell) == Group::Open || cell.ratio.is_none() && cell.n_blocks > 0
+    };
+    let narrower = if dossier.cells.iter().any(is_narrow) {
+        format!(" · narrower: `tare resume {run} --budget 60s`")
+    } else {
+        String::new()
+    };
+    let text = format!("All values: `tare show {run}`{narrower}");
+    paragraph(out, "", &text, style.width);
+}
+
+/// Causes named in one line; `tare show` has all.
+const MOST_NAMED: usize = 3;
+/// Failures with their reasons and hints; more are counted.
+const MOST_FAILURES: usize = 2;
+
+/// What was not measured, shortly.
+fn missing_in_short(out: &mut String, dossier: &Dossier, style: Style) {
+    let all = failures::summarized(&dossier.failures);
+    let more = all.len().saturating_sub(MOST_FAILURES);
+    for failure in all.into_iter().take(MOST_FAILURES) {
+        let text = format!("Not measured: {}", failure.text);
+        paragraph(out, "", &text, style.width);
+        if let Some(hint) = failure.hint {
+            paragraph(out, "  hint: ", &harmless(hint), style.width);
+        }
+    }
+    if more > 0 {
+        let text = format!(
+            "Not measured: {more} more, see `tare show {}`",
+            harmless(&dossier.run)
+        );
+        paragraph(out, "", &text, style.width);
+    }
+}
+
+pub(super) fn heading(out: &mut String, text: &str, style: Style) {
+    out.push('\n');
+    bold(out, text, style.width, style.colour);
+}
+
+fn missing(out: &mut String, dossier: &Dossier, style: Style) {
+    if dossier.failures.is_empty() {
+        return;
+    }
+    heading(out, "Not measured", style);
+    for failure in failures::summarized(&dossier.failures) {
+        paragraph(out, "  ", &failure.text, style.width);
+        if let Some(hint) = failure.hint {
+            paragraph(out, "    hint: ", &harmless(hint), style.width);
+        }
+    }
+}
+
+/// The most causes that are told; the dossier holds all.
+const MOST_FINDINGS: usize = 5;
+
+fn findings(out: &mut String, dossier: &Dossier, style: Style) {
+    let all: Vec<&DossierFinding> = dossier.findings.iter().collect();
+    told(out, &all, dossier, style);
+}
+
+/// These findings with their standing, advice and price.
+fn told(out: &mut String, findings: &[&DossierFinding], dossier: &Dossier, style: Style) {
+    // One cause may be at work in several arms: it is printed once, with the numbers of the first.
+    let mut told: Vec<(&DossierFinding, Vec<String>)> = Vec::new();
+    for finding in findings.iter().copied() {
+        let arm = arm_of(finding, dossier);
+        match told
+            .iter_mut()
+            .find(|(first, _)| first.cause == finding.cause)
+        {
+            Some((first, arms)) if first.status == finding.status => {
+                arms.extend(arm.map(str::to_owned));
+            }
+            Some((_, arms)) => {
+                arms.extend(arm.map(|arm| format!("{arm}, but {}", finding.status)));
+            }
+            None => told.push((finding, arm.into_iter().map(str::to_owned).collect())),
+        }
+    }
+    if !told.is_empty() {
+        heading(out, "Why", style);
+    }
+    let left_out = told.len().saturating_sub(MOST_FINDINGS);
+    for (finding, arms) in told.iter().take(MOST_FINDINGS) {
+        let place = match arms.as_slice() {
+            [] => String::new(),
+            [one] => format!("{}: ", harmless(one)),
+            [one, others @ ..] => {
+                format!(
+                    "{} (similarly {}): ",
+                    harmless(one),
+                    harmless(&others.join(", "))
+                )
+            }
+        };
+        let text = format!("{place}{}", harmless(&finding.claim));
+        paragraph(out, "  ", &text, style.width);
+        let status = format!("{} · {}", harmless(&finding.cause), standing(finding));
+        paragraph(out, "    ", &status, style.width);
+        if finding.status == Status::Refuted {
+            // It is none, so there is nothing to do about it.
+            continue;
+        }
+        paragraph(out, "    advice: ", &harmless(&finding.advice), style.width);
+        paragraph(out, "    price: ", &harmless(&finding.price), style.width);
+    }
+    if told.iter().any(|(finding, _)| finding.tried.is_none()) {
+        let text = "`tare run … --prove 60s` switches suspected causes off where it can, and reports how much of the overhead each one causes.";
+        paragraph(out, "  ", text, style.width);
+    }
+    if left_out > 0 {
+        let plural = if left_out == 1 {
+            "cause is"
+        } else {
+            "causes are"
+        };
+        let text = format!("{left_out} less likely {plural} in the dossier (`--json`).");
+        paragraph(out, "  ", &text, style.width);
+    }
+}
+
+fn arm_of<'a>(finding: &DossierFinding, dossier: &'a Dossier) -> Option<&'a str> {
+    let place = *finding.cells.first()?;
+    Some(dossier.cells.get(place as usize)?.arm.as_str())
+}
+
+/// How far a finding can be trusted, with what switching its cause off changed.
+pub(crate) fn standing(finding: &DossierFinding) -> String {
+    let share = finding.share.map_or_else(String::new, |share| {
+        format!(", {}", share_text(&share, "the cost"))
+    });
+    let tried = match &finding.tried {
+        Some(tried) => format!("; tried: {}", harmless(tried)),
+        None => String::new(),
+    };
+    let word = match finding.status {
+        Status::Supported if finding.share.is_none() => {
+            "supported by the evidence, not confirmed".to_owned()
+        }
+        Status::Untested => "possible, not tested".to_owned(),
+        other => other.to_string(),
+    };
+    format!("{word}{share}{tried}")
+}
+
+fn not_equal(out: &mut String, dossier: &Dossier, style: Style) {
+    let title = "The arms did not get the same resources";
+    checked(out, dossier, CheckResult::Fail, title, style);
+}
+
+/// What came out of the checks of parity with this result.
+fn checked(out: &mut String, dossier: &Dossier, result: CheckResult, title: &str, style: Style) {
+    let arms: Vec<&str> = dossier.arms.iter().map(|arm| arm.id.as_str()).collect();
+    let lines = shared(&arms, &dossier.parity, result);
+    if !lines.is_empty() {
+        heading(out, title, style);
+        for line in lines {
+            paragraph(out, "  ", &line, style.width);
+        }
+    }
+}
+
+fn unequal(out: &mut String, dossier: &Dossier, style: Style) {
+    not_equal(out, dossier, style);
+    let title = "What differs between the arms";
+    checked(out, dossier, CheckResult::Differs, title, style);
+}
+
+/// The items with this result, a line each; what several arms share is said once.
+pub(crate) fn shared(arms: &[&str], parity: &[CheckItem], result: CheckResult) -> Vec<String> {
+    // What is said without the arm's name, with the arms of which it is said.
+    let mut lines: Vec<(&str, String, Vec<&str>)> = Vec::new();
+    for item in parity.iter().filter(|item| item.result == result) {
+        // The longest name: one arm's may begin with another's.
+        let arm = arms
+            .iter()
+            .copied()
+            .filter(|arm| {
+                let rest = item.id.strip_prefix(arm);
+                rest.is_some_and(|rest| rest.starts_with('.'))
+            })
+            .max_by_key(|arm| arm.len())
+            .unwrap_or_default();
+        let what = item.id[arm.len()..].trim_start_matches('.');
+        let detail = item.detail.replace(&format!("`{arm}`"), ARMS);
+        let same = lines
+            .iter_mut()
+            .find(|(known, text, _)| *known == what && *text == detail);
+        match same {
+            Some((.., arms)) => arms.push(arm),
+            None => lines.push((what, detail, vec![arm])),
+        }
+    }
+    lines
+        .into_iter()
+        .map(|(what, detail, arms)| {
+            let names: Vec<String> = arms.iter().map(|arm| format!("`{arm}`")).collect();
+            let detail = if detail.contains(ARMS) || arms == [""] {
+                detail.replace(ARMS, &names.join(", "))
+            } else {
+                format!("{}: {detail}", names.join(", "))
+            };
+            harmless(&format!("{what}: {detail}"))
+        })
+        .collect()
+}
+
+/// Flags that change nothing, counted, and the checklist's failures.
+fn remarks(out: &mut String, dossier: &Dossier, style: Style) {
+    let mut quiet: BTreeMap<&str, usize> = BTreeMap::new();
+    for flag in dossier.cells.iter().flat_map(|cell| &cell.flags) {
+        let is_shown_elsewhere = words::meaning(&flag.id).is_some()
+            || matches!(
+                flag.id.as_str(),
+                "too-few-blocks" | "not-measured" | "no-ratio"
+            );
+        if !is_shown_elsewhere {
+            *quiet.entry(flag.id.as_str()).or_default() += 1;
+        }
+    }
+    let failed: Vec<_> = dossier
+        .checklist
+        .iter()
+        .filter(|item| item.result == CheckResult::Fail)
+        .collect();
+    let further = dossier
+        .cells
+        .iter()
+        .filter_map(|cell| Some((cell.further_blocks?, cell)))
+        .max_by_key(|(blocks, _)| *blocks);
+    if quiet.is_empty() && failed.is_empty() && further.is_none() {
+        return;
+    }
+    heading(out, "Remarks", style);
+    if let Some((blocks, cell)) = further {
+        let missed = dossier
+            .cells
+            .iter()
+            .filter(|cell| cell.further_blocks.is_some());
+        let text = format!(
+            "{} of {} rows are less precise than requested; the widest, {} in {}, {}",
+            missed.count(),
+            dossier.cells.len(),
+            words::name(cell, dossier),
+            harmless(&cell.arm),
+            remedy(cell, blocks, dossier.cost.wall_s)
+        );
+        paragraph(out, "  ", &text, style.width);
+    }
+    if !quiet.is_empty() {
+        let told: Vec<String> = quiet
+            .iter()
+            .map(|(id, cells)| {
+                format!(
+                    "{} in {}",
+                    harmless(id).replace('-', " "),
+                    counted(*cells, "row")
+                )
+            })
+            .collect();
+        let text = format!("noted, no effect on the result: {}", told.join(", "));
+        paragraph(out, "  ", &text, style.width);
+    }
+    for item in failed {
+        let text = format!(
+            "checklist, {}: {}",
+            harmless(&item.id),
+            harmless(&item.detail)
+        );
+        paragraph(out, "  ", &text, style.width);
+    }
+}
+
+/// How the run ended, as a clause that follows the number of its trials.
+pub(crate) fn how_it_ended(stopped_by: StoppedBy) -> &'static str {
+    match stopped_by {
+        StoppedBy::Precision => "; every ratio was as precise as requested",
+        StoppedBy::Blocks => "; all blocks done",
+        StoppedBy::Budget => "; the time budget was used up",
+        StoppedBy::Interrupted => " and was interrupted",
+        StoppedBy::Failed => " and ended by a failure",
+        StoppedBy::Killed => "; it was killed, or is still running",
+    }
+}
+
+/// Which rows were measured by whole trials, where others were measured slice by slice.
+pub(crate) fn by_whole_trials(dossier: &Dossier) -> Option<String> {
+    if !dossier.cells.iter().any(|cell| cell.in_turn) {
+        return None;
+    }
+    let whole = dossier
+        .cells
+        .iter()
+        .filter(|cell| !cell.in_turn && cell.n_blocks > 0);
+    let mut workloads: Vec<String> = whole.map(|cell| harmless(&cell.workload)).collect();
+    workloads.sort_unstable();
+    workloads.dedup();
+    let exceptions = if workloads.is_empty() {
+        String::new()
+    } else {
+        format!("; whole trials for {}", workloads.join(", "))
+    };
+    Some(format!(
+        "Arms were interleaved in slices of milliseconds{exceptions}."
+    ))
+}
+
+/// How much of the run was timed work.
+pub(crate) fn timed_share(dossier: &Dossier) -> String {
+    match dossier.cost.timed_s {
+        Some(timed_s) if dossier.cost.wall_s > 0.0 => {
+            let share = 100.0 * timed_s / dossier.cost.wall_s;
+            format!(", {share:.0} % of it timed work,")
+        }
+        _ => String::new(),
+    }
+}
+
+/// What of the run was not as planned, in red.
+fn deviations(out: &mut String, dossier: &Dossier, style: Style) {
+    for text in not_as_planned(dossier) {
+        let mut drawn = String::new();
+        paragraph(&mut drawn, "", &text, style.width);
+        for line in drawn.lines() {
+            out.push_str(&Paint::Red.on(line, style.colour));
+            out.push('\n');
+        }
+    }
+}
+
+fn scope(out: &mut String, dossier: &Dossier, style: Style) {
+    out.push('\n');
+    let cost = format!(
+        "The run took {:.0} s{} for {}{}; order by `--seed {}`.",
+        dossier.cost.wall_s,
+        timed_share(dossier),
+        counted(dossier.cost.trials as usize, "trial"),
+        how_it_ended(dossier.stopped_by),
+        dossier.study.seed
+    );
+    paragraph(out, "", &cost, style.width);
+    deviations(out, dossier, style);
+    if let Some(text) = by_whole_trials(dossier) {
+        paragraph(out, "", &text, style.width);
+    }
+    for line in &dossier.whole_trials {
+        paragraph(out, "note: ", &harmless(line), style.width);
+    }
+    let baseline = dossier.arms.iter().find(|arm| arm.baseline);
+    let fact = |name: &str, otherwise: &str| {
+        let value = baseline.and_then(|arm| arm.facts.get(name));
+        value.map_or_else(|| otherwise.to_owned(), |value| harmless(value))
+    };
+    let mut workloads: Vec<&str> = dossier
+        .cells
+        .iter()
+        .map(|cell| cell.workload.as_str())
+        .collect();
+    workloads.sort_unstable();
+    workloads.dedup();
+    let text = format!(
+        "Valid for this machine ({}), this kernel ({}) and these workloads ({}) only.",
+        fact(fact::CPU_MODEL, "processor not recorded"),
+        fact(fact::KERNEL_RELEASE, "release not recorded"),
+        if workloads.is_empty() {
+            "none".to_owned()
+        } else {
+            harmless(&workloads.join(", "))
+        }
+    );
+    paragraph(out, "", &text, style.width);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_several_arms_share_is_said_once_and_each_arm_is_named() {
+        let item = |id: &str, detail: &str| CheckItem {
+            id: id.into(),
+            result: CheckResult::Differs,
+            detail: detail.into(),
+        };
+        let parity = [
+            item("box.seccomp", "`off` in `host`, `on` in `box`: a filter"),
+            item("box.kernel", "`6` in `host`, `5` in `box`: another"),
+            item(
+                "box-2.seccomp",
+                "`off` in `host`, `on` in `box-2`: a filter",
+            ),
+        ];
+        assert_eq!(
+            shared(&["host", "box", "box-2"], &parity, CheckResult::Differs),
+            [
+                "seccomp: `off` in `host`, `on` in `box`, `box-2`: a filter",
+                "kernel: `6` in `host`, `5` in `box`: another"
+            ]
+        );
+        assert!(shared(&["host", "box"], &parity, CheckResult::Fail).is_empty());
+    }
+}

@@ -1,0 +1,288 @@
+//! Text for terminals: lines wrapped, columns laid out.
+//!
+//! Widths count characters, since everything that Tare prints in a column is one cell wide; foreign text
+//! stands in wrapped paragraphs only, where a wide character at worst makes a line too long.
+//! What it cannot see: the terminal; width and colour are arguments.
+
+use super::super::words::Tone;
+use tare_core::foreign::NO_BREAK;
+
+/// Characters in `text`.
+pub(super) fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// Breaks `text` at spaces into lines of at most `limit` characters; a longer word is broken inside. What a
+/// no-break space joins stays together and is printed with a plain one.
+pub(super) fn wrapped(text: &str, limit: usize) -> Vec<String> {
+    let limit = limit.max(1);
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in text.split(' ') {
+        let mut letters: Vec<char> = word.chars().collect();
+        if used > 0 && used + 1 + letters.len() > limit {
+            lines.push(String::new());
+            used = 0;
+        } else if used > 0 {
+            push(&mut lines, [' ']);
+            used += 1;
+        }
+        while letters.len() > limit - used {
+            let rest = letters.split_off(limit - used);
+            push(&mut lines, letters);
+            lines.push(String::new());
+            used = 0;
+            letters = rest;
+        }
+        used += letters.len();
+        push(&mut lines, letters);
+    }
+    lines
+        .into_iter()
+        .map(|line| line.replace(NO_BREAK, " "))
+        .collect()
+}
+
+fn push(lines: &mut [String], letters: impl IntoIterator<Item = char>) {
+    if let Some(last) = lines.last_mut() {
+        last.extend(letters);
+    }
+}
+
+/// A paragraph narrower than this cannot be read.
+const LEAST_TEXT: usize = 10;
+
+/// Adds a text in bold lines.
+pub(super) fn bold(out: &mut String, text: &str, limit: usize, colour: bool) {
+    for line in wrapped(text, limit) {
+        out.push_str(&Paint::Bold.on(&line, colour));
+        out.push('\n');
+    }
+}
+
+/// A paragraph: `first` before its first line, as many spaces before the others. Where that leaves no room, `first` is
+/// the beginning of its text.
+pub(super) fn paragraph(out: &mut String, first: &str, text: &str, limit: usize) {
+    let mut indent = width(first);
+    let mut first = first.to_owned();
+    let mut text = text.to_owned();
+    if limit < indent + LEAST_TEXT {
+        text = format!("{}{text}", first.trim_start());
+        first.clear();
+        indent = 0;
+    }
+    let lines = wrapped(&text, limit.saturating_sub(indent));
+    for (place, line) in lines.iter().enumerate() {
+        let before = if place == 0 {
+            first.clone()
+        } else {
+            " ".repeat(indent)
+        };
+        out.push_str(format!("{before}{line}").trim_end());
+        out.push('\n');
+    }
+}
+
+/// Colours, for those who have them; every meaning is in the words as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Paint {
+    /// As it is.
+    Plain,
+    /// Headings.
+    Bold,
+    /// Beyond the margin.
+    Red,
+    /// A cost of unresolved size.
+    Yellow,
+    /// Equivalent, or as good as.
+    Green,
+    /// A gain.
+    Cyan,
+    /// Undecided.
+    Dim,
+}
+
+impl Paint {
+    /// The colour of a verdict.
+    pub(super) fn of(tone: Tone) -> Self {
+        match tone {
+            Tone::Cost => Self::Red,
+            Tone::SomeCost => Self::Yellow,
+            Tone::Nothing => Self::Green,
+            Tone::Less => Self::Cyan,
+            Tone::Open => Self::Dim,
+        }
+    }
+
+    pub(super) fn on(self, text: &str, colour: bool) -> String {
+        let code = match self {
+            Self::Plain => return text.to_owned(),
+            Self::Bold => "1",
+            Self::Red => "1;31",
+            Self::Yellow => "33",
+            Self::Green => "32",
+            Self::Cyan => "36",
+            Self::Dim => "2",
+        };
+        if colour && !text.is_empty() {
+            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+/// One column.
+pub(super) struct Column {
+    pub(super) title: String,
+    /// Numbers stand right.
+    pub(super) right: bool,
+    /// It gives way when there is no room; never below this width. `None`: never.
+    pub(super) least: Option<usize>,
+}
+
+impl Column {
+    /// Of numbers, never narrower than they are.
+    pub(super) fn number(title: impl Into<String>) -> Self {
+        Self {
+            title: title.into(),
+            right: true,
+            least: None,
+        }
+    }
+
+    /// Of words, which give way down to so many letters.
+    pub(super) fn words(title: impl Into<String>, least: usize) -> Self {
+        Self {
+            title: title.into(),
+            right: false,
+            least: Some(least),
+        }
+    }
+}
+
+/// One cell of a table.
+pub(super) struct Text {
+    pub(super) text: String,
+    pub(super) paint: Paint,
+}
+
+impl Text {
+    pub(super) fn plain(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            paint: Paint::Plain,
+        }
+    }
+}
+
+/// Blanks between two columns.
+const GAP: usize = 2;
+
+/// Lays out a table within `limit` characters; `None` if even its least widths do not fit.
+pub(super) fn table(
+    columns: &[Column],
+    rows: &[Vec<Text>],
+    limit: usize,
+    colour: bool,
+) -> Option<String> {
+    let widths = widths(columns, rows, limit)?;
+    let mut out = String::new();
+    let titles: Vec<Text> = columns
+        .iter()
+        .map(|column| Text {
+            text: column.title.clone(),
+            paint: Paint::Dim,
+        })
+        .collect();
+    for row in std::iter::once(&titles).chain(rows) {
+        let cells: Vec<Vec<String>> = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| wrapped(&cell.text, *width))
+            .collect();
+        let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+        for line in 0..height {
+            let mut text = String::new();
+            let mut pending = 0;
+            for (place, column) in columns.iter().enumerate() {
+                let here = cells[place].get(line).map_or("", String::as_str);
+                let blank = widths[place] - width(here);
+                let (before, after) = if column.right { (blank, 0) } else { (0, blank) };
+                pending += before;
+                if !here.is_empty() {
+                    text.extend(std::iter::repeat_n(' ', pending));
+                    text.push_str(&row[place].paint.on(here, colour));
+                    pending = 0;
+                }
+                pending += after + GAP;
+            }
+            out.push_str(&text);
+            out.push('\n');
+        }
+    }
+    Some(out)
+}
+
+fn widths(columns: &[Column], rows: &[Vec<Text>], limit: usize) -> Option<Vec<usize>> {
+    let mut widths: Vec<usize> = columns
+        .iter()
+        .enumerate()
+        .map(|(place, column)| {
+            let cells = rows.iter().map(|row| width(&row[place].text));
+            let title = width(&column.title).min(column.least.unwrap_or(usize::MAX));
+            cells.max().unwrap_or(0).max(title).max(1)
+        })
+        .collect();
+    let room = limit.checked_sub(GAP * (columns.len() - 1))?;
+    // The widest column that still may gives way first.
+    while widths.iter().sum::<usize>() > room {
+        let gives_way = (0..columns.len())
+            .filter(|place| {
+                columns[*place]
+                    .least
+                    .is_some_and(|least| widths[*place] > least)
+            })
+            .max_by_key(|place| widths[*place])?;
+        widths[gives_way] -= 1;
+    }
+    Some(widths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_broken_at_spaces_and_long_words_inside() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("abcdefgh ij", 3), ["abc", "def", "gh", "ij"]);
+        assert_eq!(wrapped("", 3), [""]);
+    }
+
+    #[test]
+    fn a_table_never_exceeds_its_width() {
+        let columns = [
+            Column {
+                title: "name".into(),
+                right: false,
+                least: Some(4),
+            },
+            Column {
+                title: "n".into(),
+                right: true,
+                least: None,
+            },
+        ];
+        let rows = vec![vec![
+            Text::plain("a long name of things"),
+            Text::plain("12.5"),
+        ]];
+        for limit in 10..40 {
+            let drawn = table(&columns, &rows, limit, false).unwrap();
+            assert!(drawn.lines().all(|line| width(line) <= limit), "{drawn}");
+            assert!(drawn.contains("12.5"));
+        }
+        assert!(table(&columns, &rows, 9, false).is_none());
+    }
+}

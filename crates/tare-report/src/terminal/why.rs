@@ -1,0 +1,631 @@
+//! The answer of `tare why` as text: the verdict in a sentence, a waterfall of what each mechanism adds, the
+//! findings with their proofs, the counters behind them, and how the command was carried.
+//!
+//! Bars begin where the one above ends, so that the eye adds them up; every number stands beside its bar, and
+//! nothing is said by a bar or a colour alone.
+//! What it cannot see: the terminal; width and colour are arguments.
+
+use tare_model::dossier::{
+    AnswerLine, Dossier, DossierApplied, DossierFinding, DossierLadder, DossierRung, DossierWhy,
+    Span,
+};
+use tare_model::{AnswerLabel, CheckResult, Status, StoppedBy, whole_place};
+
+use super::super::failures;
+use super::super::number::{decimals, scale_for, significant, typical, with_unit};
+use super::super::waterfall::{Adds, Bar, Waterfall};
+use super::super::words::command_line;
+use super::Style;
+use super::counters::{CHARGED, counters};
+use super::text::{Paint, bold, paragraph, width, wrapped};
+use tare_core::driver::own;
+use tare_core::foreign::{NO_BREAK, harmless};
+
+/// So many findings are told in full although nothing was tried.
+const SHOWN_UNTRIED: usize = 2;
+/// A bar is never longer than this.
+const BAR_MOST: usize = 40;
+/// Below this the bars say nothing and are left out.
+const BAR_LEAST: usize = 8;
+/// Columns for what a step is called.
+const TITLE_MOST: usize = 34;
+
+/// A time in a few digits, for sentences.
+pub fn time(ns: f64) -> String {
+    let scale = scale_for(ns, "ns");
+    let digits = significant((ns / scale.factor).abs(), 3);
+    with_unit(&format!("{:.digits$}", ns / scale.factor), scale).replace(NO_BREAK, " ")
+}
+
+/// Draws the answer.
+pub fn why(dossier: &Dossier, style: Style) -> String {
+    let limit = style.drawable().width.min(100);
+    let mut out = String::new();
+    let Some(why) = &dossier.why else {
+        return super::table(dossier, style);
+    };
+    let command = harmless(&command_line(&why.command));
+    let blocks = dossier.cells.iter().map(|cell| cell.n_blocks).max();
+    let heading = format!(
+        "{command} · {} in {} against {} · run {} · {} blocks · seed {}",
+        metric_text(&why.metric),
+        harmless(&why.arm),
+        base(dossier).0,
+        harmless(&dossier.run),
+        blocks.unwrap_or(0),
+        dossier.study.seed
+    );
+    bold(&mut out, &heading, limit, style.colour);
+    answer(&mut out, dossier, why, limit, style.colour);
+    if let Some(ladder) = &dossier.ladder {
+        out.push('\n');
+        waterfall(&mut out, ladder, base(dossier).1, limit, style.colour);
+    }
+    if !dossier.findings.is_empty() {
+        out.push('\n');
+    }
+    let is_shown = |place: usize, finding: &DossierFinding| {
+        place < SHOWN_UNTRIED || finding.status != Status::Untested
+    };
+    let shown = dossier.findings.iter().enumerate();
+    let shown = shown.filter(|(place, finding)| is_shown(*place, finding));
+    for (number, (_, finding)) in (1..).zip(shown) {
+        draw_finding(&mut out, number, finding, dossier, limit, style.colour);
+    }
+    let others: Vec<String> = dossier
+        .findings
+        .iter()
+        .enumerate()
+        .filter(|(place, finding)| !is_shown(*place, finding))
+        .map(|(_, finding)| harmless(&finding.cause))
+        .collect();
+    if !others.is_empty() {
+        paragraph(
+            &mut out,
+            "also possible, and not tried: ",
+            &others.join(", "),
+            limit,
+        );
+    }
+    differences(&mut out, dossier, &why.arm, limit);
+    notes(&mut out, dossier, why, limit);
+    not_measured(&mut out, dossier, limit);
+    out
+}
+
+/// Draws the answer without its breakdown.
+pub fn short_answer(dossier: &Dossier, style: Style) -> String {
+    let limit = style.drawable().width.min(100);
+    let Some(why) = &dossier.why else {
+        return super::table(dossier, style);
+    };
+    let mut out = String::new();
+    answer(&mut out, dossier, why, limit, style.colour);
+    not_measured(&mut out, dossier, limit);
+    let more = format!("tare show {} for the breakdown", harmless(&dossier.run));
+    paragraph(&mut out, "  ", &more, limit);
+    out
+}
+
+/// The headline and what stands below it.
+fn answer(out: &mut String, dossier: &Dossier, why: &DossierWhy, limit: usize, colour: bool) {
+    bold(out, &capitalised(&harmless(&why.answer)), limit, colour);
+    let is_told = |line: &&AnswerLine| beginning(line.label).len() == COLUMN;
+    let (told, listed): (Vec<_>, Vec<_>) = why.lines.iter().partition(is_told);
+    for lines in [told, listed] {
+        if !lines.is_empty() {
+            out.push('\n');
+        }
+        for line in lines {
+            paragraph(out, beginning(line.label), &harmless(&line.text), limit);
+        }
+    }
+    if let Some(applied) = &why.applied {
+        let text = capitalised(&harmless(&applied_text(applied)));
+        paragraph(out, "  ", &text, limit);
+    }
+    let compared = why.carried.iter().find(|line| line.starts_with(COMPARED));
+    if let Some(line) = compared {
+        paragraph(out, "  ", &capitalised(&harmless(line)), limit);
+    }
+    if !dossier.complete && dossier.stopped_by != StoppedBy::Budget {
+        let text = format!("INCOMPLETE: {}", dossier.stopped_by);
+        paragraph(out, "", &text, limit);
+    }
+}
+
+/// Columns before what is told of a cause.
+const COLUMN: usize = 10;
+
+/// What a line of an answer begins with.
+fn beginning(label: AnswerLabel) -> &'static str {
+    match label {
+        AnswerLabel::Cause => "  Cause   ",
+        AnswerLabel::Fix => "  Fix     ",
+        AnswerLabel::Price => "  Price   ",
+        AnswerLabel::Unexplained => "  Rest    ",
+        AnswerLabel::StartUp => "  Start   ",
+        AnswerLabel::Work => "  Work    ",
+        AnswerLabel::Userland => "  Userland: ",
+        AnswerLabel::RuledOut => "  Not the cause: ",
+        AnswerLabel::Undecided => "  Not decided: ",
+        AnswerLabel::NotTested => "  Not tested: ",
+        AnswerLabel::Next => "  Next: ",
+    }
+}
+
+fn not_measured(out: &mut String, dossier: &Dossier, limit: usize) {
+    let failures = failures::of_answer(dossier);
+    for failure in failures::summarized(&failures) {
+        paragraph(out, "not measured: ", &failure.text, limit);
+        if let Some(hint) = failure.hint {
+            paragraph(out, "  hint: ", &harmless(hint), limit);
+        }
+    }
+}
+
+/// What a line of an answer is called where it has a name of its own, as in a list of terms.
+pub(crate) fn label(line: &AnswerLine) -> &'static str {
+    beginning(line.label).trim().trim_end_matches(':')
+}
+
+/// How a line begins that says what a container of the user's own is compared with.
+const COMPARED: &str = "compared with: ";
+
+/// What came of a change that was applied, in a sentence without its full stop.
+pub(crate) fn applied_text(applied: &DossierApplied) -> String {
+    let ratio = applied.ratio.map_or_else(String::new, |ratio| {
+        format!(
+            " it is at {:.2}× of what it is compared with [{:.2}, {:.2}],",
+            ratio.point, ratio.low, ratio.high
+        )
+    });
+    let left = applied.left.map_or_else(String::new, |left| {
+        let percent = |part: f64| 100.0 * part;
+        format!(
+            " {:.0} % of the cost is left [{:.0}, {:.0}]",
+            percent(left.point),
+            percent(left.low),
+            percent(left.high)
+        )
+    });
+    let word = match applied.is_gone {
+        Some(true) => "the cost is gone",
+        Some(false) => "the cost is NOT gone",
+        None => "whether the cost is gone was not decided",
+    };
+    let colon = if left.is_empty() { " " } else { ": " };
+    format!(
+        "applied once more, {}:{ratio}{left}{colon}{word} (price: {})",
+        applied.change, applied.price
+    )
+}
+
+/// The first line of a ladder that begins with a process of the host's.
+const HOST: &str = "host, a bare process";
+
+/// What the environment is compared with: at the end of a sentence, and as the first line of the ladder.
+pub(crate) fn base(dossier: &Dossier) -> (&'static str, &'static str) {
+    let base = dossier.arms.iter().find(|arm| arm.baseline);
+    match base {
+        Some(arm) if arm.id == own::IMAGE => {
+            let rungs = dossier.ladder.iter().map(|ladder| &ladder.rungs);
+            let mut first = rungs.filter_map(|rungs| rungs.first());
+            let begin = if first.any(|rung| rung.arm == arm.id) {
+                HOST
+            } else {
+                "the image's files, a bare process"
+            };
+            ("its image's files as a bare process", begin)
+        }
+        Some(arm) if arm.id != "host" => {
+            ("a plain one of its image", "the image in a plain container")
+        }
+        _ => ("the host", HOST),
+    }
+}
+
+/// What the arm that everything is held against is called.
+pub(crate) fn base_arm(dossier: &Dossier) -> String {
+    let base = dossier.arms.iter().find(|arm| arm.baseline);
+    base.map_or_else(|| "host".to_owned(), |arm| harmless(&arm.id))
+}
+
+/// A metric of a command in words.
+pub(crate) fn metric_text(id: &str) -> String {
+    match id {
+        "command.wall.time" => "wall time".to_owned(),
+        "command.cpu.time" => "processor time".to_owned(),
+        "command.picked.cost" => "the number picked, less is better".to_owned(),
+        "command.picked.rate" => "the number picked, more is better".to_owned(),
+        other => harmless(other),
+    }
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) => {
+            let stop = if text.ends_with('.') { "" } else { "." };
+            format!("{}{}{stop}", first.to_uppercase(), letters.as_str())
+        }
+        None => String::new(),
+    }
+}
+
+/// What a span adds, with its sign and interval.
+pub(crate) fn added(span: &Span, unit: &str) -> String {
+    let largest = span.low.abs().max(span.high.abs());
+    let scale = scale_for(largest, unit);
+    let half = (span.high - span.low) / 2.0 / scale.factor;
+    let digits = decimals(half).min(significant(largest / scale.factor, 3));
+    let signed = |number: f64| {
+        let text = format!("{:+.digits$}", number / scale.factor);
+        // What rounds to nothing has no sign.
+        if text[1..].bytes().all(|byte| matches!(byte, b'0' | b'.')) {
+            text[1..].to_owned()
+        } else {
+            text
+        }
+    };
+    let point = with_unit(&signed(span.point), scale).replace(NO_BREAK, " ");
+    format!("{point} [{}, {}]", signed(span.low), signed(span.high))
+}
+
+/// One line of the waterfall.
+struct Line {
+    title: String,
+    number: String,
+    /// From where to where the bar goes; `None` draws none.
+    bar: Option<Bar>,
+    paint: Paint,
+    note: Option<String>,
+}
+
+fn lines(ladder: &DossierLadder, base: &str) -> Vec<Line> {
+    let bars = Waterfall::of(ladder);
+    let shown = |span: &Option<Span>| typical(span.as_ref(), &ladder.unit).replace(NO_BREAK, " ");
+    let mut lines = vec![Line {
+        title: base.to_owned(),
+        number: shown(&ladder.base),
+        bar: bars.base,
+        paint: Paint::Plain,
+        note: None,
+    }];
+    for (place, (rung, bar)) in bars.steps.iter().enumerate() {
+        let mut line = step(rung, *bar, &ladder.unit);
+        let is_told = |above: &DossierRung| above.note.is_some() && above.note == rung.note;
+        if ladder.rungs[..place].iter().any(is_told) {
+            line.note = Some("the same as above".to_owned());
+        }
+        lines.push(line);
+    }
+    lines.push(Line {
+        title: harmless(&ladder.arm),
+        number: shown(&ladder.env),
+        bar: bars.env,
+        paint: Paint::Plain,
+        note: None,
+    });
+    lines
+}
+
+fn step(rung: &DossierRung, bar: Option<Bar>, unit: &str) -> Line {
+    let title = format!("  {}", harmless(&rung.title));
+    let note = rung.note.as_deref().map(harmless);
+    let Some(span) = &rung.adds else {
+        return Line {
+            title,
+            number: "–".to_owned(),
+            bar: None,
+            paint: Paint::Dim,
+            note,
+        };
+    };
+    Line {
+        title,
+        number: added(span, unit),
+        bar,
+        paint: match Adds::of(span) {
+            Adds::More => Paint::Red,
+            Adds::Less => Paint::Cyan,
+            Adds::Unsure => Paint::Dim,
+        },
+        note,
+    }
+}
+
+fn waterfall(out: &mut String, ladder: &DossierLadder, base: &str, limit: usize, colour: bool) {
+    let lines = lines(ladder, base);
+    let longest =
+        |of: fn(&Line) -> &str| lines.iter().map(|line| width(of(line))).max().unwrap_or(0);
+    let number_width = longest(|line| &line.number);
+    let title_width = longest(|line| &line.title)
+        .min(TITLE_MOST)
+        .min(limit.saturating_sub(number_width + 2).max(12));
+    let rest = limit.saturating_sub(title_width + number_width + 4);
+    let bar_width = if rest < BAR_LEAST {
+        0
+    } else {
+        rest.min(BAR_MOST)
+    };
+    let largest = Waterfall::of(ladder).top;
+    for line in &lines {
+        if title_width + number_width + 2 > limit {
+            let text = format!("{}: {}", line.title.trim_start(), line.number);
+            paragraph(out, "", &text, limit);
+        } else {
+            let titles = wrapped(
+                line.title.trim_start(),
+                title_width.saturating_sub(2).max(8),
+            );
+            let indent = if line.title.starts_with("  ") {
+                "  "
+            } else {
+                ""
+            };
+            for (place, title) in titles.iter().enumerate() {
+                let title = format!("{}{title}", if place == 0 { indent } else { "    " });
+                if place > 0 {
+                    out.push_str(&title);
+                    out.push('\n');
+                    continue;
+                }
+                let bar = bar(line, largest, bar_width);
+                let text = format!(
+                    "{title}{}  {}{}",
+                    " ".repeat(title_width.saturating_sub(width(&title))),
+                    " ".repeat(number_width.saturating_sub(width(&line.number))),
+                    line.paint.on(&line.number, colour)
+                );
+                let full = format!("{text}  {}", line.paint.on(bar.trim_end(), colour));
+                out.push_str(full.trim_end());
+                out.push('\n');
+            }
+        }
+        if let Some(note) = &line.note {
+            paragraph(out, "      ", note, limit);
+        }
+    }
+    if let (Some(sum), Some(total)) = (ladder.sum, &ladder.total) {
+        let scale = scale_for(total.point, &ladder.unit);
+        let digits = significant((total.point / scale.factor).abs(), 3);
+        let sum = with_unit(&format!("{:+.digits$}", sum / scale.factor), scale);
+        let verdict = match ladder.agrees {
+            Some(true) => "they agree",
+            Some(false) => "they do not agree: trust the total, and the steps only roughly",
+            None => "not compared",
+        };
+        let text = format!(
+            "The steps add up to {sum}; measured directly it is {}: {verdict}. A step whose interval holds 0 is not distinguishable from zero.",
+            added(total, &ladder.unit)
+        );
+        paragraph(out, "", &text, limit);
+    }
+    for line in &ladder.together {
+        paragraph(out, "not taken apart: ", &harmless(line), limit);
+    }
+}
+
+/// The bar of a line: full blocks for what is sure, light ones for what may be nothing.
+fn bar(line: &Line, largest: f64, columns: usize) -> String {
+    let Some((from, to)) = line.bar.filter(|_| columns > 0 && largest > 0.0) else {
+        return String::new();
+    };
+    let place = |value: f64| {
+        let column = ((value.max(0.0) / largest) * columns as f64).round();
+        whole_place(column)
+    };
+    let (from, to) = (place(from).min(columns), place(to).min(columns));
+    let letter = match line.paint {
+        Paint::Dim => '▒',
+        Paint::Cyan => '░',
+        _ => '█',
+    };
+    let length = (to - from).max(usize::from(to < columns || from == to));
+    // What is too short for a block is a line.
+    let text: String = if to == from {
+        "▏".to_owned()
+    } else {
+        std::iter::repeat_n(letter, length.min(to - from)).collect()
+    };
+    format!("{}{text}", " ".repeat(from))
+}
+
+fn draw_finding(
+    out: &mut String,
+    number: usize,
+    finding: &DossierFinding,
+    dossier: &Dossier,
+    limit: usize,
+    colour: bool,
+) {
+    let paint = match finding.status {
+        Status::Confirmed => Paint::Red,
+        Status::Supported => Paint::Yellow,
+        _ => Paint::Dim,
+    };
+    // A share of starting is one of starting and command together.
+    let cell = finding.cells.first();
+    let cell = cell.and_then(|index| dossier.cells.get(*index as usize));
+    let cost = match cell {
+        Some(cell) if cell.metric.starts_with("start-up.") => "the cost of start-up and command",
+        _ => "the cost",
+    };
+    let share = finding.share.map_or_else(String::new, |share| {
+        format!(", {}", share_text(&share, cost))
+    });
+    let heading = format!(
+        "{number}. {}: {}{share}",
+        harmless(&finding.cause),
+        finding.status
+    );
+    for line in wrapped(&heading, limit) {
+        out.push_str(&paint.on(&line, colour));
+        out.push('\n');
+    }
+    paragraph(out, "   ", &harmless(&finding.claim), limit);
+    if finding.status == Status::Refuted {
+        if let Some(tried) = &finding.tried {
+            paragraph(out, "   tried: ", &harmless(tried), limit);
+        }
+        return;
+    }
+    for line in &finding.evidence {
+        paragraph(out, "   · ", &harmless(line), limit);
+    }
+    if let Some(tried) = &finding.tried {
+        let unit = cell.map_or("ns", |cell| cell.unit.as_str());
+        let effect = finding.effect.map_or_else(String::new, |effect| {
+            format!(": {} of {cost}", added(&effect, unit).replace('+', ""))
+        });
+        paragraph(
+            out,
+            "   tried: ",
+            &format!("{}{effect}", harmless(tried)),
+            limit,
+        );
+    }
+    paragraph(out, "   do: ", &harmless(&finding.advice), limit);
+    paragraph(out, "   price: ", &harmless(&finding.price), limit);
+}
+
+/// In what host and environment differ, as far as the facts tell, and whether they ran the same program.
+fn differences(out: &mut String, dossier: &Dossier, arm: &str, limit: usize) {
+    /// Where Tare's own probes keep their files; the command has its folder.
+    const PROBES_OWN: &str = "workdir";
+    let mut is_first = true;
+    for (result, word) in [
+        (CheckResult::Fail, "not equal: "),
+        (CheckResult::Differs, "differs: "),
+    ] {
+        let items = dossier.parity.iter().filter(|item| item.result == result);
+        for item in items {
+            let what = item.id.strip_prefix(arm);
+            let what = what.and_then(|rest| rest.strip_prefix('.'));
+            if let Some(what) = what.filter(|what| *what != PROBES_OWN) {
+                if std::mem::take(&mut is_first) {
+                    out.push('\n');
+                }
+                let text = harmless(&format!("{what}: {}", item.detail));
+                paragraph(out, word, &text, limit);
+            }
+        }
+    }
+}
+
+/// How much of a cost went with a cause, with its interval; a share beyond all or below nothing is said to be one.
+pub(crate) fn share_text(share: &Span, cost: &str) -> String {
+    let [point, low, high] = [share.point, share.low, share.high].map(|part| part * 100.0);
+    let told = format!("[{low:.0}, {high:.0}]");
+    if share.point > 1.0 {
+        format!("all of {cost} ({point:.0} % {told})")
+    } else if share.point <= 0.0 {
+        format!("nothing of {cost} ({point:.0} % {told})")
+    } else {
+        format!("{point:.0} % of {cost} {told}")
+    }
+}
+
+/// Counters, start-up, and how the command was carried.
+fn notes(out: &mut String, dossier: &Dossier, why: &DossierWhy, limit: usize) {
+    out.push('\n');
+    for (told, prefix) in [
+        (format!("per run, {} → inside: ", base_arm(dossier)), ""),
+        ("charged per run by the host's kernel: ".to_owned(), CHARGED),
+    ] {
+        let counters = counters(why, prefix);
+        if !counters.is_empty() {
+            paragraph(out, &told, &counters.join("; "), limit);
+        }
+    }
+    if let Some(span) = &why.start_up_ns {
+        let text = format!(
+            "creating and removing `{}` takes {} each time [{}, {}]; that is in no number above, because the environment is kept while the command is measured",
+            harmless(&why.arm),
+            time(span.point),
+            time(span.low),
+            time(span.high)
+        );
+        paragraph(out, "start-up: ", &text, limit);
+    }
+    let told = |line: &&String| !line.starts_with(COMPARED);
+    for line in why.carried.iter().filter(told) {
+        paragraph(out, "carried: ", &harmless(line), limit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ladder() -> DossierLadder {
+        let rung = |title: &str, adds: Option<Span>, note: Option<&str>| DossierRung {
+            title: title.into(),
+            arm: "rung-1".into(),
+            adds,
+            note: note.map(str::to_owned),
+        };
+        DossierLadder {
+            arm: "docker".into(),
+            metric: "command.wall.time".into(),
+            unit: "ns".into(),
+            base: Some(Span::new(0.99e9, 1e9, 1.01e9)),
+            env: Some(Span::new(2.0e9, 2.1e9, 2.2e9)),
+            total: Some(Span::new(1.05e9, 1.1e9, 1.15e9)),
+            rungs: vec![
+                rung(
+                    "Docker with all off: namespaces, root, control groups, capabilities",
+                    Some(Span::new(-4e6, 1e6, 6e6)),
+                    None,
+                ),
+                rung(
+                    "AppArmor",
+                    None,
+                    Some("not available here: no \u{1b}[31mLSM"),
+                ),
+                rung(
+                    "user namespace",
+                    None,
+                    Some("not available here: no \u{1b}[31mLSM"),
+                ),
+                rung("cpus = 0.5", Some(Span::new(1.04e9, 1.1e9, 1.16e9)), None),
+            ],
+            sum: Some(1.101e9),
+            sum_span: None,
+            agrees: Some(true),
+            together: vec!["what comes as one".into()],
+        }
+    }
+
+    #[test]
+    fn the_waterfall_stays_within_its_width_and_bars_begin_where_the_last_ended() {
+        for limit in [20, 30, 40, 60, 80, 100] {
+            let mut out = String::new();
+            waterfall(&mut out, &ladder(), "host", limit, false);
+            for line in out.lines() {
+                assert!(width(line) <= limit, "{limit}: {line}");
+            }
+            assert!(!out.contains('\u{1b}'), "{out}");
+        }
+        let mut out = String::new();
+        waterfall(&mut out, &ladder(), "host", 100, false);
+        let bar = |title: &str| {
+            let line = out.lines().find(|line| line.contains(title)).unwrap();
+            let begin = line.chars().position(|letter| letter == '█').unwrap();
+            (begin, line.chars().filter(|letter| *letter == '█').count())
+        };
+        let (host, step) = (bar("host"), bar("cpus"));
+        assert!(step.0.abs_diff(host.0 + host.1) <= 1, "{out}");
+        assert_eq!(out.matches("not available here").count(), 1, "{out}");
+        assert!(out.contains("the same as above"), "{out}");
+        assert!(out.contains("they agree"), "{out}");
+    }
+
+    #[test]
+    fn what_rounds_to_nothing_has_no_sign() {
+        let text = added(&Span::new(-1e6, 1e3, 1e6), "ns");
+        assert!(!text.contains("-0 ") && !text.contains("+0."), "{text}");
+        assert_eq!(time(1.0234e9), "1.02 s");
+    }
+}
