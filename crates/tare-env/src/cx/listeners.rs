@@ -11,15 +11,16 @@ use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::files;
+use super::processes::{numbers_in, with_all_below};
 
 /// Processes that were bound to a processor, until this is dropped.
 #[derive(Debug, Default)]
 pub struct Bound(Vec<(Pid, CpuSet)>);
 
 impl Bound {
-    /// Binds all threads of those that listen at these addresses, and of those in these control groups; those that may
-    /// not be bound stay as they are.
-    pub fn to(cpu: u32, addresses: &[SocketAddr], groups: &[PathBuf]) -> Self {
+    /// Binds all threads of those that listen at these addresses, and of these; those that may not be bound stay as they
+    /// are.
+    pub fn to(cpu: u32, addresses: &[SocketAddr], others: &[u32]) -> Self {
         let mut bound = Self::default();
         let cpu = usize::try_from(cpu).unwrap_or(usize::MAX);
         if cpu >= CpuSet::MAX_CPU {
@@ -27,13 +28,8 @@ impl Bound {
         }
         let mut only = CpuSet::new();
         only.set(cpu);
-        let in_group = |group: &PathBuf| {
-            let pids = files::read_text(&group.join("cgroup.procs")).unwrap_or_default();
-            let pids = pids.lines().filter_map(|line| line.parse().ok());
-            pids.collect::<Vec<u32>>()
-        };
         let mut pids = listening(addresses);
-        pids.extend(groups.iter().flat_map(in_group));
+        pids.extend(others);
         pids.sort_unstable();
         pids.dedup();
         for pid in pids {
@@ -64,24 +60,6 @@ impl Drop for Bound {
 /// Time that the threads of these processes and of those below them were on a processor, nanoseconds; `None` where none
 /// of them says so. One that has ended meanwhile takes its time with it.
 pub fn run_ns(pids: &[u32]) -> Option<f64> {
-    let mut all = pids.to_vec();
-    let mut known = 0;
-    while let Some(pid) = all.get(known) {
-        known += 1;
-        let folder = PathBuf::from(format!("/proc/{pid}/task"));
-        let tasks = numbers_in(&folder).into_iter();
-        let below = tasks.filter_map(|task| {
-            files::read_text(&folder.join(task.to_string()).join("children")).ok()
-        });
-        let below: Vec<u32> = below
-            .flat_map(|text| {
-                let pids = text.split_whitespace().filter_map(|pid| pid.parse().ok());
-                pids.collect::<Vec<u32>>()
-            })
-            .filter(|pid| !all.contains(pid))
-            .collect();
-        all.extend(below);
-    }
     let of_task = |folder: &Path| {
         let text = files::read_text(&folder.join("schedstat")).ok()?;
         text.split(' ').next()?.parse::<f64>().ok()
@@ -93,6 +71,7 @@ pub fn run_ns(pids: &[u32]) -> Option<f64> {
             .filter_map(|task| of_task(&folder.join(task.to_string())))
             .reduce(|sum, ns| sum + ns)
     };
+    let all = with_all_below(pids);
     all.iter().filter_map(of_process).reduce(|sum, ns| sum + ns)
 }
 
@@ -116,13 +95,6 @@ pub fn listening(addresses: &[SocketAddr]) -> Vec<u32> {
             })
     });
     pids
-}
-
-/// The entries of a folder that are numbers.
-fn numbers_in(folder: &Path) -> Vec<u32> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    names.filter_map(|name| name.parse().ok()).collect()
 }
 
 /// The inodes of sockets of `/proc/net/tcp` that listen at one of these addresses, or at every address on its port.

@@ -29,6 +29,7 @@ pub mod owner;
 #[cfg(unix)]
 mod patient;
 pub mod pinned;
+pub mod processes;
 pub mod processor;
 #[cfg(unix)]
 pub mod relay;

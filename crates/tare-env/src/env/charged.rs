@@ -9,6 +9,8 @@ use crate::env::prelude::*;
 
 use tare_model::mountinfo::{Membership, Mount, cgroup_layout};
 
+use crate::cx::processes::with_all_below;
+
 /// Where what an instance uses is counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Charged {
@@ -16,7 +18,7 @@ pub enum Charged {
     Nowhere,
     /// In the folders of its control groups, one a hierarchy.
     Groups(Vec<PathBuf>),
-    /// In this process and those of its children that it has waited for.
+    /// In this process and all below it.
     Process(u32),
 }
 
@@ -53,6 +55,25 @@ impl Charged {
                 .flat_map(|folder| GROUP_MEMORY.iter().map(|name| folder.join(name)))
                 .find_map(|path| files::read_text(&path).ok()?.trim().parse().ok()),
             Self::Process(pid) => memory_of(*pid),
+        }
+    }
+
+    /// Its processes at the moment, as this machine numbers them.
+    pub fn processes(&self) -> Vec<u32> {
+        let in_group = |group: &PathBuf| {
+            let pids = files::read_text(&group.join("cgroup.procs")).unwrap_or_default();
+            let pids = pids.lines().filter_map(|line| line.parse().ok());
+            pids.collect::<Vec<u32>>()
+        };
+        match self {
+            Self::Nowhere => Vec::new(),
+            Self::Groups(folders) => {
+                let mut all: Vec<u32> = folders.iter().flat_map(in_group).collect();
+                all.sort_unstable();
+                all.dedup();
+                all
+            }
+            Self::Process(pid) => with_all_below(&[*pid]),
         }
     }
 
@@ -110,6 +131,28 @@ mod tests {
         std::fs::write(memory.join("memory.usage_in_bytes"), "8192\n").unwrap();
         assert_eq!(charged.memory_bytes(), Some(8192));
         assert_eq!(Charged::Nowhere.memory_bytes(), None);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn processes_are_those_of_its_groups_or_below_its_own() {
+        let own = std::process::id();
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let below = Charged::Process(own).processes();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(below.contains(&own) && below.contains(&child.id()));
+        let place = tempfile::tempdir().unwrap();
+        let groups = ["cpu", "memory"].map(|name| place.path().join(name));
+        for group in &groups {
+            std::fs::create_dir_all(group).unwrap();
+            std::fs::write(group.join("cgroup.procs"), "7\n5\n").unwrap();
+        }
+        assert_eq!(Charged::of_groups(groups.to_vec()).processes(), [5, 7]);
+        assert!(Charged::Nowhere.processes().is_empty());
     }
 
     #[test]

@@ -24,7 +24,15 @@ pub(crate) fn read(charged: &Charged) -> Charges {
     match charged {
         Charged::Nowhere => Charges::new(),
         Charged::Groups(folders) => of_groups(folders),
-        Charged::Process(pid) => of_process(&PathBuf::from(format!("/proc/{pid}"))),
+        Charged::Process(_) => {
+            let mut charges = Charges::new();
+            for pid in charged.processes() {
+                for (name, value) in of_process(&PathBuf::from(format!("/proc/{pid}"))) {
+                    *charges.entry(name).or_insert(0.0) += value;
+                }
+            }
+            charges
+        }
     }
 }
 

@@ -15,22 +15,12 @@ use super::resident::{NoAnswer, ResidentServer};
 use super::testbed::Arm;
 use super::turn_state::Cycle;
 #[cfg(target_os = "linux")]
-use crate::env::Charged;
 use crate::service::user::{self, UserClient};
 
 /// Whether the servers that a recipe is are asked a slice at a time.
 pub(super) fn is_in_turn(recipe: &Recipe) -> bool {
     cfg!(target_os = "linux")
         && user::asked(recipe).is_some_and(|(_, client)| client.in_turn().is_some())
-}
-
-/// The control groups of an arm's instance.
-#[cfg(target_os = "linux")]
-fn groups_of(arm: &Arm) -> Vec<std::path::PathBuf> {
-    match arm.charged() {
-        Charged::Groups(groups) => groups,
-        _ => Vec::new(),
-    }
 }
 
 impl Dispatcher<'_> {
@@ -82,7 +72,10 @@ impl Dispatcher<'_> {
             are_warm,
             // Several connections are to keep several processors busy.
             cpu: cycle.cpu.filter(|_| asked.connections == 1),
-            groups: arms.iter().flat_map(|arm| groups_of(arm)).collect(),
+            servers: arms
+                .iter()
+                .flat_map(|arm| arm.charged().processes())
+                .collect(),
         };
         let outcomes = user::ask(
             &self.cx,

@@ -124,7 +124,7 @@ pub(super) fn ask(
                 ready_ns: ready_ns(&calls),
                 are_warm: false,
                 cpu: cycle.cpu,
-                groups: Vec::new(),
+                servers: Vec::new(),
             };
             let meters: Vec<CpuMeter> = started.iter().map(|one| one.meter.clone()).collect();
             let known: Vec<Option<u64>> = started.iter().map(|one| one.ready_ns).collect();
@@ -161,7 +161,7 @@ impl Dispatcher<'_> {
             ready_ns: ready_ns(&[call]),
             are_warm: false,
             cpu: None,
-            groups: Vec::new(),
+            servers: Vec::new(),
         };
         let mut outcomes = measure(
             &self.cx,

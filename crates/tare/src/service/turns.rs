@@ -6,7 +6,6 @@
 //! Limit: a server that idles goes on with its own work, in every arm's slices alike.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,10 +48,10 @@ pub struct Block {
     pub ready_ns: u64,
     /// Whether all were asked before, so that one slice of each warms them up.
     pub are_warm: bool,
-    /// The processor of the client, of proxies on the way and of the servers in `groups`, if it is to be one.
+    /// The processor of the client, of proxies on the way and of `servers`, if it is to be one.
     pub cpu: Option<u32>,
-    /// Control groups of servers that do not bind themselves.
-    pub groups: Vec<PathBuf>,
+    /// Processes of servers that do not bind themselves.
+    pub servers: Vec<u32>,
 }
 
 /// A trial of one slice is drawn in so many steps.
@@ -194,7 +193,7 @@ pub fn ask(
             let _stay = block.cpu.and_then(processor::Stay::on);
             let _others = block
                 .cpu
-                .map(|cpu| Bound::to(cpu, &listening, &block.groups));
+                .map(|cpu| Bound::to(cpu, &listening, &block.servers));
             measure(&mut client, block, meters)
         });
         on_its_own.map(std::thread::ScopedJoinHandle::join)

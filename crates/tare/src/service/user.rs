@@ -3,8 +3,6 @@
 //! Either leaves what a command would have left: lines of text, of which one number is picked.
 //! Limit: what a browser would ask for in addition is not asked for.
 
-use std::path::PathBuf;
-
 use serde::{Deserialize, Serialize};
 use tare_model::command::{COMMAND_PROBE, Pick};
 use tare_model::{CommandCall, CommandReport, Outcome, ProbeReport, RawOutput, Recipe, Sliced};
@@ -104,8 +102,8 @@ pub struct Order {
     /// The processor of the client and of the servers, if it is to be one: the wake-up of an idle one takes longer than
     /// many a request.
     pub cpu: Option<u32>,
-    /// The servers' control groups.
-    pub groups: Vec<PathBuf>,
+    /// The servers' processes.
+    pub servers: Vec<u32>,
 }
 
 #[cfg(target_os = "linux")]
@@ -148,7 +146,7 @@ mod linux {
             ready_ns: 0,
             are_warm: order.are_warm,
             cpu: order.cpu,
-            groups: order.groups.clone(),
+            servers: order.servers.clone(),
         };
         let outcomes = turns::ask(cx, servers, asked.clone(), &block, &[])?;
         let elapsed_ns = cx.clock.now_ns().saturating_sub(begun_ns);

@@ -75,6 +75,19 @@ fn the_agent_inside_sees_what_was_asked_for() {
 }
 
 #[test]
+fn without_groups_it_is_charged_like_a_process_of_the_host() {
+    let (_turn, world) = needed!(turn_where("groups", is_available));
+    let settings = Params::new().with("cgroup", false).with("network", "none");
+    let mut environment = configure(&settings);
+    let instance = environment.start(&world.cx(), StartMode::Resident).unwrap();
+    let charged = instance.charged();
+    assert!(matches!(charged, Charged::Process(_)), "{charged:?}");
+    assert!(!charged.processes().is_empty());
+    instance.stop(&world.cx()).unwrap();
+    environment.remove(&world.cx()).unwrap();
+}
+
+#[test]
 fn the_addresses_of_the_pair_are_told_and_the_hosts_network_is_the_loopback() {
     let (_turn, world) = needed!(turn_where("addresses", is_available));
     let mut environment = configure(&Params::new().with("network", "veth"));

@@ -225,10 +225,12 @@ fn it_is_charged_where_it_can_be(driver: &dyn Driver, instance: &dyn Instance) {
         (Charged::Process(pid), _) => {
             assert!(Path::new(&format!("/proc/{pid}/stat")).exists());
         }
-        (Charged::Nowhere, "host" | "vm" | "docker") => panic!("charged nowhere"),
+        (Charged::Nowhere, "host" | "vm" | "docker" | "container") => panic!("charged nowhere"),
         // A runtime may be told to make no group; another kernel's count is not ours to read.
         (Charged::Nowhere, _) => {}
     }
+    let is_nowhere = charged == Charged::Nowhere;
+    assert_eq!(charged.processes().is_empty(), is_nowhere, "{charged:?}");
 }
 
 /// It takes at least its agent, wherever that can be asked.

@@ -90,7 +90,12 @@ impl Instance for ContainerInstance {
     }
 
     fn charged(&self) -> Charged {
-        Charged::of_groups(self.report.cgroups.iter().map(PathBuf::from).collect())
+        let groups = self.report.cgroups.iter().map(PathBuf::from).collect();
+        match (Charged::of_groups(groups), self.report.init) {
+            // Without groups it is like a process of the host's.
+            (Charged::Nowhere, Some(pid)) => Charged::Process(pid),
+            (charged, _) => charged,
+        }
     }
 
     /// The layer that is written to, with the agent in it; the layer below is the host.

@@ -29,7 +29,7 @@ fn measured(servers: &[SocketAddr], target_ns: u64) -> Outcomes {
         ready_ns: 50_000_000,
         are_warm: false,
         cpu: None,
-        groups: Vec::new(),
+        servers: Vec::new(),
     };
     let mut client = Client::new(&clock, &cancel, servers, asked);
     measure(&mut client, &block, &[]).unwrap()
@@ -87,7 +87,7 @@ fn trial_at_a_rate_is_one_slice() {
         ready_ns: 50_000_000,
         are_warm: true,
         cpu: None,
-        groups: Vec::new(),
+        servers: Vec::new(),
     };
     let mut client = Client::new(&clock, &cancel, &[answering("hello")], asked);
     let outcomes = measure(&mut client, &block, &[]).unwrap();
