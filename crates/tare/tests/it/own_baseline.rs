@@ -136,6 +136,31 @@ fn another_program_on_the_host_is_the_userland_and_a_variable_is_found_above_it(
 }
 
 #[test]
+fn a_file_that_is_mounted_over_the_images_gives_way_to_it_below_every_container() {
+    let (_place, program, bench) = needed!(exchanged("over", "/bin/bash", "cat", "/bin/dash"));
+    let product = Product::new();
+    let users = "user:x:2000:2000::/tmp:/bin/sh\n".repeat(20_000);
+    product.file("passwd", &users);
+    let over = product.folder().join("passwd");
+    let over = format!("{}:/etc/passwd:ro", over.display());
+    let script = "while read -r line; do :; done < /etc/passwd";
+    let flags = ["-v", over.as_str()];
+    let dossier = asked(&product, &bench, &flags, &[&program, "-c", script]);
+    let line = compared(&dossier);
+    assert!(
+        line.contains("the image's own files as a bare process"),
+        "{line}"
+    );
+    assert_eq!(
+        confirmed(&dossier),
+        ["own.mounted./etc/passwd"],
+        "{:#}",
+        dossier["findings"]
+    );
+    product.assert_nothing_left();
+}
+
+#[test]
 fn the_hosts_own_program_is_the_baseline_where_it_is_the_same_bytes() {
     if !has_engine() || !is_root() {
         return;

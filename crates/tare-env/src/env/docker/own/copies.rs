@@ -234,7 +234,7 @@ pub(crate) fn lay_in(
     container: &str,
     copied: &[(Copied, Copy)],
 ) -> Result<(), EnvError> {
-    for (copied, copy) in copied.iter().filter(|(_, copy)| *copy != Copy::Images) {
+    for (copied, copy) in copied {
         if *copy == Copy::Layer {
             // An empty file takes the place of whatever the image has there, and the folders on the way come with it.
             let empty = ImageTar::new().with_file(&copied.target, 0o644, b"");

@@ -107,13 +107,15 @@ impl Template {
         }
     }
 
-    /// The copies that an arm which does without these differences has, and where.
+    /// The copies that are laid into an arm which does without these differences, and where; none where the image's own
+    /// file comes back.
     pub(crate) fn copied_for(&self, without: &[String]) -> Vec<(Copied, Copy)> {
         let shares = share::shares(&self.body);
         let is_mounted = |copied: &&Copied| shares.iter().any(|it| it.target == copied.target);
         let copied = self.copied.iter().filter(is_mounted);
         copied
             .filter_map(|copied| Some((copied.clone(), copied.copy(without)?)))
+            .filter(|(_, copy)| *copy != Copy::Images)
             .collect()
     }
 
