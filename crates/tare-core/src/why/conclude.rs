@@ -444,9 +444,9 @@ pub(super) mod tests {
             findings[0].cause.clone()
         };
         assert_eq!(first(0.93, Status::Confirmed), "narrow");
-        assert_eq!(first(0.55, Status::Confirmed), "narrow");
-        // The lesser part of the cost, and one that was not proved.
-        assert_eq!(first(0.45, Status::Confirmed), "wide");
+        assert_eq!(first(0.60, Status::Confirmed), "narrow");
+        // What may be the lesser part of the cost, and one that was not proved.
+        assert_eq!(first(0.55, Status::Confirmed), "wide");
         assert_eq!(first(0.93, Status::Supported), "wide");
         narrower_first(&mut [], |_| true);
     }

@@ -256,7 +256,7 @@ pub(super) fn findings(
 }
 
 /// Puts first, of those that are confirmed, the one that changes only the command, where what the widest switch
-/// removes beyond it is no more than it removes itself. A switch of the environment may take the other mechanism
+/// removes beyond it is no more than it surely removes itself. A switch of the environment may take the other mechanism
 /// away too: processors of its own instead of a quota also make the command's pools smaller. What smaller pools
 /// alone remove, under the quota as it is, is none of the quota's.
 pub(super) fn narrower_first(
@@ -274,9 +274,10 @@ pub(super) fn narrower_first(
     let Some(most) = confirmed.first().map(share) else {
         return;
     };
+    let surely = |finding: &DossierFinding| finding.share.map_or(0.0, |share| share.low);
     let narrow = confirmed
         .iter()
-        .position(|finding| is_narrow(finding) && share(finding) >= most - share(finding));
+        .position(|finding| is_narrow(finding) && surely(finding) >= most - surely(finding));
     if let Some(place) = narrow {
         confirmed[..=place].rotate_right(1);
     }
