@@ -1,13 +1,14 @@
 //! `guest`: the first process of a virtual machine that Tare made.
 //!
 //! The machine holds nothing but this file, the modules that its devices need and the programs that were packed. It
-//! mounts the kernel's file systems, loads the modules, brings up the network, the disk and the folder that it shares
-//! with its siblings, tells the host what came of it and then serves the channel with a child, as every arm's agent
-//! does. When the child ends, which it does when the
-//! channel does, the machine powers off: a guest never outlives its host's interest in it.
+//! mounts the kernel's file systems, loads the modules, brings up the network, the disk and the folder that the host
+//! serves, tells the host what came of it and then serves the channel with a child, as every arm's agent does: its own, or
+//! one in a container. When the child ends, which it does when the channel does, the machine powers off: a guest never
+//! outlives its host's interest in it.
 //! What the kernel needs to be told is told in its own command line, behind `--`, and arrives as arguments.
 //! What it cannot see: whether its processor is real. The host knows how it started the machine.
 
+mod inner;
 mod machine;
 mod modules;
 
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode};
 use std::time::{Duration, Instant};
 
+use tare_model::RunId;
 use tare_model::guest::{GUEST_PORT, GuestReport, SHARED_FOLDER, SHARED_TAG};
 use tare_model::launch::PairAddresses;
 use tare_model::wire::write_frame;
@@ -33,6 +35,9 @@ const STEP: Duration = Duration::from_millis(1);
 
 /// Where the probes put their files.
 const WORKDIR: &str = "/work";
+
+/// The file system of the folder that the host serves.
+const SHARED_KIND: &str = "virtiofs";
 
 /// The name of the machine, that of a built-in container too.
 const HOST_NAME: &str = "tare";
@@ -53,8 +58,12 @@ struct Wanted {
     addresses: Option<PairAddresses>,
     has_nic: bool,
     has_disk: bool,
-    /// Whether it shares a folder with its siblings.
+    /// Whether the host serves a folder to it.
     has_shared: bool,
+    /// The folder in that one which is the working directory.
+    shared_work: Option<String>,
+    /// The run's name, where the agent is to be in a container of the machine's.
+    inner: Option<RunId>,
     /// The address on the network of the guest's siblings.
     sibling: Option<(Ipv4Addr, u8)>,
     /// Passed on to `serve`.
@@ -62,8 +71,8 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// Reads `--nic`, `--address ARM/BITS --gateway HOST`, `--sibling ADDRESS/BITS`, `--disk`, `--shared`
-    /// and `--no-spare`.
+    /// Reads `--nic`, `--address ARM/BITS --gateway HOST`, `--sibling ADDRESS/BITS`, `--disk`, `--shared`,
+    /// `--shared-work NAME`, `--inner RUN` and `--no-spare`.
     fn parse(arguments: &[String]) -> Result<Self, String> {
         let mut wanted = Self::default();
         let (mut arm, mut host) = (None, None);
@@ -74,6 +83,15 @@ impl Wanted {
                 "--disk" => wanted.has_disk = true,
                 "--shared" => wanted.has_shared = true,
                 "--no-spare" => wanted.serve.push(argument.to_owned()),
+                "--shared-work" => {
+                    let name = arguments.next().filter(|name| !name.contains('/'));
+                    wanted.shared_work =
+                        Some(name.ok_or("`--shared-work NAME` is expected")?.to_owned());
+                }
+                "--inner" => {
+                    let run = arguments.next().and_then(|text| RunId::new(text).ok());
+                    wanted.inner = Some(run.ok_or("`--inner RUN` is expected")?);
+                }
                 "--address" => arm = arguments.next().and_then(address),
                 "--sibling" => {
                     let found = arguments.next().and_then(address);
@@ -128,10 +146,14 @@ fn say(text: &str) {
 }
 
 fn live(arguments: &[String]) -> Result<(), String> {
+    let wanted = Wanted::parse(arguments)?;
+    if wanted.inner.is_some() {
+        // Before anything is mounted, so that nothing is mounted twice.
+        inner::leave_first_root()?;
+    }
     machine::mount_kernel_file_systems()?;
     // A name is for programs; without one they find another.
     let _ = sys::set_host_name(HOST_NAME);
-    let wanted = Wanted::parse(arguments)?;
     let mut report = GuestReport::default();
     let problems = modules::load_all(Path::new("/modules"), &mut report.modules);
     for problem in &problems {
@@ -143,20 +165,21 @@ fn live(arguments: &[String]) -> Result<(), String> {
         .write(true)
         .open(&port)
         .map_err(|error| format!("cannot open {}: {error}", port.display()))?;
-    if let Err(problem) = equip(&wanted, &mut report) {
+    let command = equip(&wanted, &mut report).and_then(|()| agent(&wanted, &mut report));
+    let command = command.map_err(|problem| {
         let why = std::iter::once(&problem).chain(&problems);
         let why: Vec<&str> = why.map(String::as_str).collect();
         report.error = Some(why.join("; "));
-    }
+    });
     report.up_ns = machine::up_ns();
     write_frame(&mut &port, &report).map_err(|error| format!("cannot report: {error}"))?;
-    if report.error.is_some() {
+    let Ok(command) = command else {
         // The machine would be gone before its port has handed everything over.
         machine::wait_until_taken(&port);
         return Ok(());
-    }
-    let mut child = start_agent(port, &wanted.serve)
-        .map_err(|error| format!("cannot start the agent: {error}"))?;
+    };
+    let mut child =
+        start_agent(port, command).map_err(|error| format!("cannot start the agent: {error}"))?;
     wait_for_end(&mut child).map_err(|error| format!("cannot wait for the agent: {error}"))
 }
 
@@ -185,15 +208,20 @@ fn equip(wanted: &Wanted, report: &mut GuestReport) -> Result<(), String> {
         mount_shared()?;
     }
     WORKDIR.clone_into(&mut report.workdir);
-    let (source, kind) = if wanted.has_disk {
+    let (source, kind, flags) = if wanted.has_disk {
         let disk = wait_for("the disk", disk)?;
-        (disk, "ext4")
+        (disk, "ext4", 0)
+    } else if let Some(name) = &wanted.shared_work {
+        let folder = Path::new(SHARED_FOLDER).join(name);
+        fs::create_dir_all(&folder)
+            .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+        (folder, SHARED_KIND, libc::MS_BIND)
     } else {
-        (PathBuf::from("tmpfs"), "tmpfs")
+        (PathBuf::from("tmpfs"), "tmpfs", 0)
     };
     kind.clone_into(&mut report.filesystem);
     fs::create_dir_all(WORKDIR)
-        .and_then(|()| sys::mount(source.as_os_str(), Path::new(WORKDIR), kind, 0, ""))
+        .and_then(|()| sys::mount(source.as_os_str(), Path::new(WORKDIR), kind, flags, ""))
         .map_err(|error| {
             format!(
                 "cannot mount {} as {kind} on {WORKDIR}: {error}",
@@ -202,13 +230,13 @@ fn equip(wanted: &Wanted, report: &mut GuestReport) -> Result<(), String> {
         })
 }
 
-/// Mounts the folder that the host shows to all machines of the arm. Its device may come after its driver.
+/// Mounts the folder that the host serves to the machines of the arm. Its device may come after its driver.
 fn mount_shared() -> Result<(), String> {
     let folder = Path::new(SHARED_FOLDER);
     let mut refusal = String::new();
     fs::create_dir_all(folder).map_err(|error| format!("cannot make {SHARED_FOLDER}: {error}"))?;
     wait_for("the shared folder", || {
-        sys::mount(SHARED_TAG.as_ref(), folder, "virtiofs", 0, "")
+        sys::mount(SHARED_TAG.as_ref(), folder, SHARED_KIND, 0, "")
             .map_err(|error| refusal = error.to_string())
             .ok()
     })
@@ -253,16 +281,29 @@ fn disk() -> Option<PathBuf> {
     })
 }
 
+/// The command of the agent, in the machine or in a container of its own.
+fn agent(wanted: &Wanted, report: &mut GuestReport) -> Result<Command, String> {
+    let Some(run) = &wanted.inner else {
+        let mut command = Command::new("/proc/self/exe");
+        command.arg("serve").args(&wanted.serve);
+        return Ok(command);
+    };
+    if let Err(error) = inner::mount_groups() {
+        say(&format!("no control groups: {error}"));
+    }
+    let is_bound = wanted.shared_work.is_some();
+    let (command, workdir) = inner::command(run, is_bound, &wanted.serve)?;
+    report.workdir = workdir;
+    if !is_bound {
+        "overlay".clone_into(&mut report.filesystem);
+    }
+    Ok(command)
+}
+
 /// Starts the agent with the port as its standard streams; the console stays its standard error.
-fn start_agent(port: File, arguments: &[String]) -> io::Result<Child> {
+fn start_agent(port: File, mut command: Command) -> io::Result<Child> {
     let input = port.try_clone()?;
-    Command::new("/proc/self/exe")
-        .arg("serve")
-        .args(arguments)
-        .envs(VARIABLES)
-        .stdin(input)
-        .stdout(port)
-        .spawn()
+    command.envs(VARIABLES).stdin(input).stdout(port).spawn()
 }
 
 /// Reaps every process until the agent has ended, as the first process must.
@@ -293,6 +334,9 @@ mod tests {
         assert_eq!(addresses.host, Ipv4Addr::new(198, 18, 0, 1));
         assert!(wanted("--nic").unwrap().addresses.is_none());
         assert!(wanted("--shared").unwrap().has_shared);
+        let served = wanted("--shared --shared-work arm-1 --inner run").unwrap();
+        assert_eq!(served.shared_work.as_deref(), Some("arm-1"));
+        assert!(served.inner.is_some());
         let beside = wanted("--nic --sibling 192.0.2.2/24").unwrap().sibling;
         assert_eq!(beside, Some((Ipv4Addr::new(192, 0, 2, 2), 24)));
         assert!(wanted("--sibling 192.0.2.2").is_err());
@@ -301,6 +345,8 @@ mod tests {
             "--gateway 198.18.0.1",
             "--address 198.18.0.2 --gateway 198.18.0.1",
             "--address 198.18.0.2/33 --gateway 198.18.0.1",
+            "--shared-work a/b",
+            "--inner",
             "--format",
         ] {
             assert!(wanted(wrong).is_err(), "{wrong}");

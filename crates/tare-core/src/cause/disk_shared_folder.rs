@@ -96,6 +96,7 @@ fn suspect(case: &Case<'_>) -> Option<Found> {
     let own = place.filter(|place| place.path.is_some() && case.same_kernel() == Some(true));
     Some(found.by(match own {
         Some(place) => switch::same_folder(case, place),
+        None if case.takes("disk") => switch::machine(case, "disk", "virtio"),
         None => switch::volume(case),
     }))
 }
@@ -186,11 +187,18 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_is_what_proves_it() {
+    fn a_volume_or_a_disk_of_its_own_is_what_proves_it() {
         let told = Composed::golden("docker-desktop-windows-bind")
             .setting("storage", "bind")
             .cost("fs.stat.time", 10.0)
             .counterfactual(&CAUSE);
         assert!(told.contains("volume"), "{told}");
+        let told = Composed::of("vm")
+            .setting("disk", "shared")
+            .base("mount./tmp.fstype", "ext4")
+            .fact("mount./work.fstype", "virtiofs")
+            .cost("fs.stat.time", 8.0)
+            .counterfactual(&CAUSE);
+        assert!(told.contains("virtio"), "{told}");
     }
 }

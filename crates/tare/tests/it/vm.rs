@@ -396,6 +396,46 @@ fn a_shared_folder_whose_server_ends_is_told_and_a_folder_that_cannot_be_served_
     before.assert_restored(&world, "a served folder");
 }
 
+#[test]
+fn files_lie_in_a_folder_of_this_machine_or_in_a_container_inside_or_in_both() {
+    let (_turn, world) = needed!(turn_where("inner", is_available));
+    let before = Snapshot::take(&world);
+    let served = tcg().with("disk", "shared");
+    let own = tcg().with("disk", "virtio").with("disk_size", "64m");
+    for (settings, fstype, is_inside) in [
+        (served.clone(), "virtiofs", false),
+        (own.with("inner", "container"), "overlay", true),
+        (served.with("inner", "container"), "virtiofs", true),
+    ] {
+        let mut environment = configure(&settings);
+        let mut instance = match environment.start(&world.cx(), StartMode::Resident) {
+            Ok(instance) => instance,
+            Err(EnvError::Absent { why, fix }) => {
+                assert!(fix.is_some());
+                environment.remove(&world.cx()).unwrap();
+                return skip("virtiofsd", &why);
+            }
+            Err(error) => panic!("{error}"),
+        };
+        let request = run(instance.as_ref(), 1, "files", Params::new());
+        assert_eq!(report(ask(instance.as_mut(), &request)).probe, "files");
+        let inside = facts(instance.as_mut());
+        let workdir = instance.workdir();
+        assert_eq!(
+            inside[&format!("mount.{workdir}.fstype")],
+            fstype,
+            "{inside:?}"
+        );
+        assert_eq!(inside["mount./.fstype"] == "overlay", is_inside);
+        assert_eq!(inside["status.Seccomp"], if is_inside { "2" } else { "0" });
+        instance.stop(&world.cx()).unwrap();
+        let left = world.cx().scratch.join("vm-arm/shared").read_dir();
+        assert!(left.is_ok_and(|mut left| left.next().is_none()) || fstype == "overlay");
+        environment.remove(&world.cx()).unwrap();
+    }
+    before.assert_restored(&world, "remove");
+}
+
 /// The sandbox alone, around a program that would sleep for long: its parent is killed without a word.
 fn a_sandboxed_program_ends_with_whoever_asked_for_it(world: &World) {
     let agent = world.agents.host().path.clone();

@@ -12,7 +12,7 @@ use crate::env::prelude::*;
 use tare_model::guest::SHARED_TAG;
 use tare_model::launch::SiblingLink;
 
-use super::settings::{Disk, Nic, Settings};
+use super::settings::{Disk, Inner, Nic, Settings};
 
 /// The emulator for this machine's own processor.
 pub(super) const PROGRAM: &str = if cfg!(target_arch = "aarch64") {
@@ -139,6 +139,12 @@ impl Machine<'_> {
         if self.shared.is_some() {
             add("--shared");
         }
+        if self.settings.disk == Disk::Shared {
+            add(&format!("--shared-work {}", self.label));
+        }
+        if self.settings.inner == Inner::Container {
+            add(&format!("--inner {}", self.run));
+        }
         if self.mode == StartMode::Once {
             add("--no-spare");
         }
@@ -181,7 +187,7 @@ impl Machine<'_> {
                 format!("file={DISK_FILE},format=raw,if=none,id=disk,cache={cache}"),
             );
             match self.settings.disk {
-                Disk::None => {}
+                Disk::None | Disk::Shared => {}
                 Disk::Virtio => add("-device", "virtio-blk-pci,drive=disk".into()),
                 Disk::Nvme => add("-device", "nvme,drive=disk,serial=tare".into()),
                 Disk::Ide => add("-device", "ide-hd,drive=disk".into()),
@@ -387,7 +393,12 @@ mod tests {
             assert!(after(&line, "-machine")[0].ends_with(",memory-backend=memory"));
             assert!(after(&line, "-append")[0].contains(" --shared"));
         }
-        let alone = line(&settings, Link::None, None);
+        let served = Params::new()
+            .with("disk", "shared")
+            .with("inner", "container");
+        let line = sharing(&served, Link::None, None, socket);
+        assert!(after(&line, "-append")[0].contains(" --shared --shared-work arm-1 --inner run"));
+        let alone = self::line(&settings, Link::None, None);
         assert!(after(&alone, "-object").is_empty());
         assert!(!after(&alone, "-machine")[0].contains("memory"));
     }

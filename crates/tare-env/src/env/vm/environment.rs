@@ -106,13 +106,20 @@ impl VmEnvironment {
         let kernel = Kernel::find(self.settings.kernel.as_deref())?;
         let packed = self.packed(cx)?;
         let folder = self.folder(cx);
-        let sharing = if self.gathering.is_wanted() {
+        let is_served = self.settings.disk == Disk::Shared;
+        let sharing = if self.gathering.is_wanted() || is_served {
             Sharing::find(&kernel)
         } else {
             Err(Reason::NoEnvironment(
                 "a shared folder was not asked for at its start".into(),
             ))
         };
+        if let (true, Err(why)) = (is_served, &sharing) {
+            return Err(EnvError::Absent {
+                why: format!("no folder can be served to the machine: {why}"),
+                fix: Some("`apt-get install qemu-system-common` has `virtiofsd`".to_owned()),
+            });
+        }
         let mut modules = self.settings.modules();
         modules.extend(sharing.is_ok().then_some(shared::MODULE));
         let initramfs =
@@ -120,7 +127,7 @@ impl VmEnvironment {
         let (accelerator, no_kvm) =
             accelerator::choose(cx, agent, &emulator, &self.settings, &kernel)?;
         let (link, no_tap) = self.link(cx)?;
-        if self.settings.disk != Disk::None {
+        if self.settings.disk.has_image() {
             let disk = self
                 .disks
                 .take(cx, &self.folder(cx), self.settings.disk_bytes)?;
@@ -227,18 +234,18 @@ impl Environment for VmEnvironment {
         let name = self.instance_name();
         let folder = self.folder(cx).join(&name);
         files::create_folder(&folder)?;
-        let disk = match self.settings.disk {
-            Disk::None => None,
-            _ => Some(
-                self.disks
-                    .take(cx, &self.folder(cx), self.settings.disk_bytes)?,
-            ),
+        let is_served = self.settings.disk == Disk::Shared;
+        let disk = if self.settings.disk.has_image() {
+            let bytes = self.settings.disk_bytes;
+            Some(self.disks.take(cx, &self.folder(cx), bytes)?)
+        } else {
+            None
         };
         let (image, console) = (disk.as_ref().map(Lease::image), folder.join("console.log"));
         let number = self.numbers.take();
         let place = self.place(cx, &number, &prepared, mode);
         let serving = match &prepared.sharing {
-            Ok(sharing) if mode == StartMode::Resident => {
+            Ok(sharing) if mode == StartMode::Resident || is_served => {
                 sharing.serve(cx, &self.shared(cx), &folder).map(Some)
             }
             _ => Ok(None),
@@ -287,6 +294,7 @@ impl Environment for VmEnvironment {
                 console,
                 server,
             },
+            served: is_served.then(|| self.shared(cx).join(&name)),
             folder,
             made_of: [prepared.kernel.path.clone(), prepared.initramfs.clone()],
             disk,
@@ -388,6 +396,8 @@ fn held_back(sandbox: u32) -> Vec<(&'static str, String)> {
 struct VmInstance {
     channel: VmChannel,
     folder: PathBuf,
+    /// Its working directory, where this machine serves it.
+    served: Option<PathBuf>,
     /// Its kernel and its first file system.
     made_of: [PathBuf; 2],
     disk: Option<Lease>,
@@ -480,6 +490,9 @@ impl Instance for VmInstance {
             disk.keep();
         }
         drop(self.channel.server.take());
+        if let Some(folder) = &self.served {
+            files::remove_folder(folder)?;
+        }
         Ok(files::remove_folder(&self.folder)?)
     }
 }

@@ -34,7 +34,9 @@ settings! {
     CPUS("cpus", Whole(1, 4096, "virtual processors"), "as many as Tare may use", "number of virtual processors");
     MEMORY("memory", Size(96 << 20), "`2g`", "the guest's memory");
     DISK("disk", Text(Form::words(&words(&DISKS))), "`none`",
-        "where files lie: in the guest's memory, or an ext4 file system on a raw image of its own behind this bus");
+        "where files lie: in the guest's memory, on an ext4 file system on a raw image of its own behind this bus, or in a folder of this machine that virtiofs serves (`shared`)");
+    INNER("inner", Text(Form::words(&words(&INNERS))), "`none`",
+        "a container inside of the machine for everything that is measured, as an engine on a desktop has it: files lie in its layer on the machine's disk, or in the served folder, which is bound into it; its network is the machine's");
     DISK_SIZE("disk_size", Size(16 << 20), "`1g`", "size of the disk; allocated when the arm is prepared");
     CACHE("cache", Text(Form::words(CACHES)), "`none`", "how the host caches the disk");
     NIC("nic", Text(Form::words(&words(&NICS))), "`virtio`", "network device");
@@ -64,6 +66,15 @@ meanings! {
         Nvme: "nvme",
         Ide: "ide",
         Scsi: "scsi",
+        Shared: "shared",
+    }
+}
+
+meanings! {
+    /// What the agent is in, inside of the machine.
+    pub(super) enum Inner, INNERS {
+        None: "none",
+        Container: "container",
     }
 }
 
@@ -99,6 +110,7 @@ pub(super) struct Settings {
     pub(super) cpus: u32,
     pub(super) memory_bytes: u64,
     pub(super) disk: Disk,
+    pub(super) inner: Inner,
     pub(super) disk_bytes: u64,
     pub(super) cache: String,
     pub(super) nic: Nic,
@@ -123,6 +135,13 @@ fn is_path(text: &str) -> bool {
     text.starts_with('/') && !text.contains('\0')
 }
 
+impl Disk {
+    /// Whether there is a raw image behind it.
+    pub(super) fn has_image(self) -> bool {
+        !matches!(self, Self::None | Self::Shared)
+    }
+}
+
 impl Settings {
     /// Reads and checks; touches nothing outside.
     pub(super) fn read(settings: &Params) -> Result<Self, SettingsError> {
@@ -138,9 +157,9 @@ impl Settings {
             "leave out nic = \"none\" or this setting",
         );
         read.consistent(&[
-            (disk == Disk::None && read.is_said(&CACHE), CACHE, no_disk),
+            (!disk.has_image() && read.is_said(&CACHE), CACHE, no_disk),
             (
-                disk == Disk::None && read.is_said(&DISK_SIZE),
+                !disk.has_image() && read.is_said(&DISK_SIZE),
                 DISK_SIZE,
                 no_disk,
             ),
@@ -165,6 +184,7 @@ impl Settings {
             cpus: read.whole(&CPUS).unwrap_or_else(usable),
             memory_bytes: read.size(&MEMORY).unwrap_or(2 << 30),
             disk,
+            inner: read.word(&INNER, &INNERS).unwrap_or(Inner::None),
             disk_bytes: read.size(&DISK_SIZE).unwrap_or(1 << 30),
             cache: read.text(&CACHE).unwrap_or("none").to_owned(),
             nic,
@@ -184,8 +204,10 @@ impl Settings {
             // The emulated device is a C+, which has a driver of its own.
             Nic::Rtl8139 => &["8139cp"],
         });
+        modules.extend((self.inner == Inner::Container).then_some("overlay"));
         modules.extend(match self.disk {
-            Disk::None => &[][..],
+            // A served folder's driver is that of every folder that the host serves.
+            Disk::None | Disk::Shared => &[][..],
             Disk::Virtio => &["virtio_blk", "ext4"],
             Disk::Nvme => &["nvme", "ext4"],
             Disk::Ide if self.machine.starts_with("q35") || self.machine.starts_with("pc-q35") => {
@@ -208,8 +230,12 @@ impl Settings {
             ),
             (fact::VM_DISK.to_owned(), said(&DISKS, self.disk).to_owned()),
             (fact::VM_NIC.to_owned(), said(&NICS, self.nic).to_owned()),
+            (
+                fact::of(fact::VM, "inner"),
+                said(&INNERS, self.inner).to_owned(),
+            ),
         ]);
-        if self.disk != Disk::None {
+        if self.disk.has_image() {
             facts.insert(fact::VM_CACHE.into(), self.cache.clone());
             facts.insert(
                 fact::of(fact::VM, "disk_bytes"),
@@ -237,6 +263,7 @@ mod tests {
             "cpus": [0, 5000, "many"],
             "memory": ["1m", "-1g", "2x", "99999999999t"],
             "disk": ["floppy"],
+            "inner": ["docker", true],
             "nic": ["pcnet"],
             "network": ["bridge"],
             "boot_limit": [0, "soon"],
@@ -254,6 +281,8 @@ mod tests {
                 name
             );
         }
+        let served = with("disk", "shared").with("cache", "none");
+        assert_eq!(Settings::read(&served).unwrap_err().setting, "cache");
         let both = Params::new().with("nic", "none").with("network", "tap");
         assert_eq!(Settings::read(&both).unwrap_err().setting, "network");
     }
@@ -268,6 +297,9 @@ mod tests {
         assert!(modules("ide", "pc").contains(&"ata_piix"));
         assert!(modules("ide", "q35").contains(&"ahci"));
         assert!(modules("scsi", "pc").contains(&"virtio_scsi"));
+        let inner = Params::new().with("inner", "container");
+        let inner = Settings::read(&inner).unwrap().modules();
+        assert!(inner.contains(&"overlay"));
         let none = Params::new().with("nic", "none");
         let none = Settings::read(&none).unwrap().modules();
         assert_eq!(none, ["virtio_pci", "virtio_console"]);

@@ -1,0 +1,107 @@
+//! A container inside of the machine, in which the agent is started: as an engine does that has a machine of its own, such
+//! as those of desktops.
+//!
+//! It is the built-in container with everything that an engine's default container has, but on the machine's network. Its
+//! upper layer lies where the machine's files lie; a folder that the host serves is bound into it instead.
+//! What it cannot see: what another network namespace would cost in addition.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::fs::chroot;
+use std::path::Path;
+use std::process::Command;
+
+use tare_model::RunId;
+use tare_model::launch::{
+    Bind, DOCKER_CAPABILITIES, LaunchSpec, Namespaces, Network, Seccomp, UserNamespace,
+};
+
+use super::WORKDIR;
+use crate::launch::sys;
+
+/// What the launcher reads.
+const SPECIFICATION: &str = "/tmp/container.json";
+/// Where the first root is shown for a moment.
+const SHOWN: &str = "/mnt";
+
+/// Puts a mount of the first root's in its place, because a root that the kernel made cannot be left for another.
+pub(super) fn leave_first_root() -> Result<(), String> {
+    let moved = || -> io::Result<()> {
+        fs::create_dir_all(SHOWN)?;
+        sys::mount(OsStr::new("/"), Path::new(SHOWN), "", libc::MS_BIND, "")?;
+        std::env::set_current_dir(SHOWN)?;
+        sys::mount(OsStr::new("."), Path::new("/"), "", libc::MS_MOVE, "")?;
+        chroot(".")?;
+        std::env::set_current_dir("/")
+    };
+    moved().map_err(|error| format!("cannot leave the first root: {error}"))
+}
+
+/// Mounts the control groups, of which the container gets its own. Without them it has none, which the launcher says.
+pub(super) fn mount_groups() -> io::Result<()> {
+    let place = Path::new("/sys/fs/cgroup");
+    sys::mount(OsStr::new("cgroup2"), place, "cgroup2", 0, "")
+}
+
+/// The command that starts the agent in the container, and the working directory inside.
+pub(super) fn command(
+    run: &RunId,
+    is_bound: bool,
+    serve: &[String],
+) -> Result<(Command, String), String> {
+    let spec = specification(run, is_bound, serve);
+    let made = || -> io::Result<()> {
+        fs::create_dir_all(&spec.scratch)?;
+        fs::write(SPECIFICATION, serde_json::to_vec(&spec)?)
+    };
+    made().map_err(|error| format!("cannot prepare the container: {error}"))?;
+    let mut command = Command::new("/proc/self/exe");
+    command.args(["launch", SPECIFICATION]);
+    Ok((command, spec.workdir))
+}
+
+fn specification(run: &RunId, is_bound: bool, serve: &[String]) -> LaunchSpec {
+    let argv = ["agent", "serve"].map(str::to_owned).into_iter();
+    let argv = argv.chain(serve.iter().cloned()).collect();
+    // What is served is no place for an upper layer.
+    let scratch = if is_bound {
+        "/tmp/container"
+    } else {
+        "/work/container"
+    };
+    let mut spec = LaunchSpec::apart(run.clone(), "inner", argv, "/init", scratch);
+    spec.namespaces = Namespaces {
+        user: UserNamespace::No,
+        net: false,
+        ..spec.namespaces
+    };
+    spec.network = Network::Host;
+    spec.capabilities = Some(DOCKER_CAPABILITIES.map(str::to_owned).to_vec());
+    spec.seccomp = Seccomp::DockerDefault;
+    if is_bound {
+        spec.binds.push(Bind {
+            source: WORKDIR.to_owned(),
+            target: spec.workdir.clone(),
+            read_only: false,
+        });
+    }
+    spec
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn served_folder_is_bound_and_holds_no_layer() {
+        let run = RunId::new("run").unwrap();
+        let serve = ["--no-spare".to_owned()];
+        let own = specification(&run, false, &serve);
+        assert!(own.binds.is_empty() && own.scratch.starts_with(WORKDIR));
+        assert_eq!(own.argv, ["agent", "serve", "--no-spare"]);
+        let bound = specification(&run, true, &serve);
+        assert_eq!(bound.binds[0].target, bound.workdir);
+        assert!(!bound.scratch.starts_with(WORKDIR));
+    }
+}
