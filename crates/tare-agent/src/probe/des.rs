@@ -73,4 +73,14 @@ mod tests {
         assert_eq!(characters.len(), 80_000);
         assert!(characters.iter().all(|byte| (b' '..=b'~').contains(byte)));
     }
+
+    #[test]
+    fn the_cipher_is_that_of_the_workload_in_python() {
+        let text = text();
+        let mut cipher = vec![0; BLOCKS];
+        encrypt(&Schedule::new(KEY), &text, &mut cipher);
+        let sum = cipher.into_iter().fold(0, u64::wrapping_add);
+        // What `des.py 80000 1` prints.
+        assert_eq!(sum, 0xa17d_d574_55e5_5ca8);
+    }
 }

@@ -69,6 +69,7 @@ pub mod pi_numpy;
 pub mod ping;
 pub mod probe_output;
 pub mod pyperf;
+pub mod python_des;
 pub mod python_files;
 pub mod python_mix;
 pub mod python_tool;
@@ -130,6 +131,7 @@ pub static WORKLOADS: &[&dyn Workload] = &[
     &ping::Ping,
     &pipe::ENTRY,
     &pyperf::Pyperf,
+    &python_des::PythonDes,
     &python_files::PythonFiles,
     &python_mix::PythonMix,
     &random::ENTRY,

@@ -140,6 +140,6 @@ mod tests {
             }
             n_scripts += 1;
         }
-        assert_eq!(n_scripts, 4);
+        assert_eq!(n_scripts, 5);
     }
 }

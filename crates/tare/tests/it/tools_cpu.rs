@@ -61,6 +61,11 @@ const TOOLS: &[Tool] = &[
     },
     Tool {
         program: PYTHON,
+        lines: "id = \"python-des\"\nparams = { characters = 800, repeats = 2, python = \"/usr/bin/python3\" }",
+        metrics: &["python.des.time"],
+    },
+    Tool {
+        program: PYTHON,
         lines: "id = \"python-files\"\nparams = { lines = 1000, files = 3, python = \"/usr/bin/python3\" }",
         metrics: &["python.files-write.time"],
     },
@@ -172,6 +177,21 @@ fn assert_measured(driver: &str, settings: &str, workloads: &[&str], metrics: &[
         assert_eq!(cell["n_blocks"], 1, "{cell}");
     }
     product.assert_nothing_left();
+}
+
+#[test]
+fn des_in_python_makes_of_the_text_what_the_agents_makes_of_it() {
+    let script = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../tare-core/src/workload/python/des.py"
+    );
+    if !has(PYTHON, &["--version"]) {
+        return skip("tools", &format!("`{PYTHON}` is not installed"));
+    }
+    let output = Command::new(PYTHON).args([script, "80000", "1"]).output();
+    let printed: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+    // As `the_cipher_is_that_of_the_workload_in_python` in the agent has it.
+    assert_eq!(printed["sum"], "a17dd57455e55ca8");
 }
 
 #[test]

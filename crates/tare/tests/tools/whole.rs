@@ -9,7 +9,7 @@ use crate::golden::{Expected, captures};
 /// Tools, with how many versions of each can be read at least.
 const VERSIONS: &[(&str, usize)] = &tare_model::rows! {
     ("benchmark-dotnet", 1), ("command", 1), ("fio", 2), ("iozone", 2), ("iperf3", 2), ("netcat", 2), ("pi-loop", 4),
-    ("pi-numpy", 2), ("ping", 2), ("pyperf", 2), ("python-mix", 4), ("redis-benchmark", 2), ("stress-ng", 3),
+    ("pi-numpy", 2), ("ping", 2), ("pyperf", 2), ("python-des", 1), ("python-mix", 4), ("redis-benchmark", 2), ("stress-ng", 3),
     ("sysbench-cpu", 4), ("sysbench-fileio", 4), ("sysbench-memory", 3),
 };
 
