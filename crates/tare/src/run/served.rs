@@ -14,7 +14,6 @@ use super::exchange::{Cancelled, Dispatcher, Measured};
 use super::resident::{NoAnswer, ResidentServer};
 use super::testbed::Arm;
 use super::turn_state::Cycle;
-#[cfg(target_os = "linux")]
 use crate::service::user::{self, UserClient};
 
 /// Whether the servers that a recipe is are asked a slice at a time.
