@@ -2,7 +2,7 @@
 //!
 //! Each pair is two shell scripts of the same loop; the head's takes `--planted` per cent more turns. The pair is gated by
 //! Tare (`--ask compare`: compared), and then measured by hyperfine, base first, whose times are judged in three usual ways.
-//! `--beside 0` leaves hyperfine out. A slowdown is proven beyond `--margin`, which therefore has to be below what is to be
+//! `--hyperfine 0` leaves hyperfine out. A slowdown is proven beyond `--margin`, which therefore has to be below what is to be
 //! found. `--load 1` keeps a processor busy during the first half of the budget. Every pair is a line of `pairs.csv` in the
 //! work folder, and the table is made of all its lines, so that few pairs at a time add up. `TARE` names a program that is
 //! built already.
@@ -178,9 +178,9 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
         ("--planted", "0,1,2,3,5"),
         ("--ask", "gate"),
         ("--load", "0"),
-        ("--beside", "1"),
+        ("--hyperfine", "1"),
     ];
-    let [wanted, budget, margin, planted, ask, load, beside] = flags("gate", arguments, known)?;
+    let [wanted, budget, margin, planted, ask, load, has_peer] = flags("gate", arguments, known)?;
     let (wanted, has_load): (u64, bool) = (number(&wanted)?, load == "1");
     let planted: Vec<u64> = planted.split(',').map(number).collect::<Result<_>>()?;
     let tare = dist::named_or_built()?;
@@ -200,7 +200,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode> {
             if let Some(mut load) = load {
                 load.wait()?;
             }
-            let times = if beside == "0" {
+            let times = if has_peer == "0" {
                 None
             } else {
                 hyperfine(&folder)?
