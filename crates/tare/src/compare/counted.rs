@@ -1,10 +1,10 @@
-//! Exact rows that are no part of the blocks: the size of programs and images, and system calls by kind.
+//! Exact counts that are not part of the blocks: sizes of programs and images, and syscalls by name.
 //!
-//! Calls are counted by `strace` where it is installed, in two runs of each side before the first block; a count is a
-//! row only where both runs agree.
-//! Limits: a program's size is that of its own file. Commands that take long are not counted, since tracing slows them.
+//! `strace`, if installed, counts syscalls in two runs of each side before the first block. Only counts on which both
+//! runs agree become rows. Limits: a program's size excludes its libraries. Long commands are not counted, because
+//! tracing slows them down.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -17,14 +17,14 @@ use crate::cx::exec::CommandLine;
 use crate::cx::{Context, files};
 use crate::why::observed::Observed;
 
-/// Commands that take longer are not traced, nanoseconds.
+/// Longest command that is traced, nanoseconds.
 const TRACED_BELOW_NS: u64 = 500_000_000;
-/// So many times as long a traced run may take.
+/// Most slowdown that a traced run may have, as a factor.
 const SLOWER_MOST: u64 = 20;
-/// The part of the budget that tracing may take.
+/// Tracing may take this fraction of the budget (1/N).
 const BUDGET_PART: u64 = 10;
 
-/// The rows of every side against the base.
+/// Returns the rows of every side against the base.
 pub(crate) fn rows(
     cx: &Context<'_>,
     sides: &[Side],
@@ -44,7 +44,7 @@ pub(crate) fn rows(
         && spent_ns <= budget_ns / BUDGET_PART;
     let leaves_some = looks.iter().any(|look| look.report.left_running > 0);
     let is_plain = |side: &Side| side.driver == "host" && side.call.stdin_file.is_none();
-    let calls: Vec<Counts> = if is_short && !leaves_some && sides.iter().all(is_plain) {
+    let calls: Vec<Repeated> = if is_short && !leaves_some && sides.iter().all(is_plain) {
         let pairs = sides.iter().zip(looks);
         pairs
             .map_while(|(side, look)| traced_twice(cx, side, look))
@@ -73,7 +73,7 @@ pub(crate) fn rows(
     rows
 }
 
-/// The size of what is run: of the image that holds it, or of the program's file.
+/// Returns the size of the image, or of the program's file if there is no image.
 fn size(side: &Side, look: &Observed) -> Option<(&'static str, f64)> {
     if side.settings.value("image").is_some() {
         let bytes = look.facts.get(fact::IMAGE_SIZE)?.parse().ok()?;
@@ -84,15 +84,28 @@ fn size(side: &Side, look: &Observed) -> Option<(&'static str, f64)> {
     Some(("binary-size", bytes as f64))
 }
 
-/// System calls by name.
+/// Syscall counts by name, as `strace` printed them.
 type Counts = BTreeMap<String, u64>;
 
-/// The calls of which two runs agree; `None` where there is no `strace`, or it cannot trace here.
-fn traced_twice(cx: &Context<'_>, side: &Side, look: &Observed) -> Option<Counts> {
-    let mut first = traced(cx, side, look)?;
+/// Syscall counts by name; `None` where two runs disagree.
+type Repeated = BTreeMap<String, Option<u64>>;
+
+/// Counts the syscalls of two runs; `None` if `strace` is missing or cannot trace here.
+fn traced_twice(cx: &Context<'_>, side: &Side, look: &Observed) -> Option<Repeated> {
+    let first = traced(cx, side, look)?;
     let second = traced(cx, side, look)?;
-    first.retain(|name, count| second.get(name) == Some(count));
-    Some(first)
+    Some(repeated(&first, &second))
+}
+
+fn repeated(first: &Counts, second: &Counts) -> Repeated {
+    let names = first.keys().chain(second.keys());
+    let exact = |name: &String| {
+        first
+            .get(name)
+            .copied()
+            .filter(|it| second.get(name) == Some(it))
+    };
+    names.map(|name| (name.clone(), exact(name))).collect()
 }
 
 fn traced(cx: &Context<'_>, side: &Side, look: &Observed) -> Option<Counts> {
@@ -121,7 +134,8 @@ fn traced(cx: &Context<'_>, side: &Side, look: &Observed) -> Option<Counts> {
     (!counts.is_empty()).then_some(counts)
 }
 
-/// The table of `strace -c`: the fourth column counts, the last one names, and a column of errors may be between.
+/// Parses the table of `strace -c`: column four is the count, the last one the name, with an optional column of
+/// errors.
 fn counts(table: &str) -> Counts {
     let row = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -132,22 +146,22 @@ fn counts(table: &str) -> Counts {
     table.lines().filter_map(row).collect()
 }
 
-/// All calls that both sides have counted exactly, and the kinds of which one side makes more.
-fn compared(base: &Counts, head: &Counts) -> Vec<(String, (f64, f64))> {
-    let count = |of: &Counts, name: &String| of.get(name).copied().unwrap_or(0) as f64;
-    let mut names: Vec<&String> = base.keys().chain(head.keys()).collect();
-    names.sort();
-    names.dedup();
-    let total = |of: &Counts| of.values().sum::<u64>() as f64;
-    let mut rows = vec![("syscalls".to_owned(), (total(base), total(head)))];
-    let kinds = names.into_iter().map(|name| {
-        (
-            format!("syscalls-{name}"),
-            (count(base, name), count(head, name)),
-        )
+/// Returns the total of the syscalls that both sides repeat exactly, and each of them whose counts differ.
+fn compared(base: &Repeated, head: &Repeated) -> Vec<(String, (f64, f64))> {
+    let count =
+        |of: &Repeated, name: &str| of.get(name).map_or(Some(0.0), |it| it.map(|n| n as f64));
+    let names: BTreeSet<&String> = base.keys().chain(head.keys()).collect();
+    let exact = |name: &String| Some((name.clone(), (count(base, name)?, count(head, name)?)));
+    let kinds: Vec<(String, (f64, f64))> = names.into_iter().filter_map(exact).collect();
+    let total = kinds.iter().fold((0.0, 0.0), |(base, head), (_, it)| {
+        (base + it.0, head + it.1)
     });
-    rows.extend(kinds.filter(|(_, (base, head))| (base - head).abs() > 0.5));
-    rows
+    let differing = kinds
+        .into_iter()
+        .filter(|(_, (base, head))| (base - head).abs() > 0.5);
+    std::iter::once(("syscalls".to_owned(), total))
+        .chain(differing.map(|(name, pair)| (format!("syscalls-{name}"), pair)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -167,14 +181,28 @@ mod tests {
 
     #[test]
     fn kinds_are_rows_only_where_they_differ() {
-        let base = counts(TABLE);
+        let base = repeated(&counts(TABLE), &counts(TABLE));
         let mut head = base.clone();
-        head.insert("mmap".into(), 20);
-        head.insert("futex".into(), 1);
+        head.insert("mmap".into(), Some(20));
+        head.insert("futex".into(), Some(1));
         let rows = compared(&base, &head);
         let names: Vec<&str> = rows.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["syscalls", "syscalls-futex", "syscalls-mmap"]);
         assert_eq!(rows[0].1, (15.0, 24.0));
         assert_eq!(compared(&base, &base).len(), 1);
+    }
+
+    #[test]
+    fn unsteady_syscall_is_in_no_row_and_no_total() {
+        let once = counts(TABLE);
+        let mut again = once.clone();
+        again.insert("mmap".into(), 13);
+        again.insert("futex".into(), 1);
+        let (steady, unsteady) = (repeated(&once, &once), repeated(&once, &again));
+        assert_eq!(unsteady["openat"], Some(3));
+        assert_eq!((unsteady["mmap"], unsteady["futex"]), (None, None));
+        let total = vec![("syscalls".to_owned(), (3.0, 3.0))];
+        assert_eq!(compared(&steady, &unsteady), total);
+        assert_eq!(compared(&unsteady, &steady), total);
     }
 }
