@@ -1,17 +1,17 @@
-//! What of this machine's files is nobody's business inside an environment whose root is made of them.
+//! Finds the host files that must stay hidden in an environment whose root is made of them.
 //!
-//! Whoever is root inside such a root reads what root may read. So homes, keys, password files, the sockets of
-//! engines (which are root to whoever may write to them) and Tare's own files are covered there, and what is
-//! wanted of them is shown on purpose: what a user binds, and the programs of the search path.
-//! For root a list is not enough: what a machine keeps from all but root is found by its mode, where programs keep such
-//! things. An ordinary user's container reads no more than that user.
-//! What it cannot see: secrets in other places or deeper, and what lies in a folder that is shown on purpose.
+//! Root in such an environment reads what root may read. So homes, keys, password files, engine sockets (write access
+//! to them equals root) and Tare's own files are covered. Exceptions are mounted explicitly: the user's bind mounts
+//! and the programs of the search path.
+//! For root a list is not enough: files that only root can read are found by their mode, in the places where programs
+//! keep such files. An ordinary user's container reads no more than that user.
+//! Limits: secrets elsewhere or deeper, and the contents of bind-mounted folders, are not hidden.
 
 use crate::env::prelude::*;
 
 use std::sync::OnceLock;
 
-/// Folders and files that are private wherever they are; what a machine does not have is passed over.
+/// Folders and files that are always private; those that do not exist are skipped.
 const ALWAYS: [&str; 40] = tare_model::rows! {
     "/root", "/home", "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/security/opasswd",
     "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private", "/etc/pki/tls/private", "/etc/letsencrypt",
@@ -22,31 +22,30 @@ const ALWAYS: [&str; 40] = tare_model::rows! {
     "/run/crio", "/run/podman", "/run/libvirt", "/run/dbus", "/run/systemd/private", "/run/user",
 };
 
-/// Where programs keep what is not for everybody, each with how many levels of it are looked at. A swap file lies at
-/// the top.
+/// Folders in which programs keep private files, each with the number of levels to search. A swap file is at the top.
 const KEPT: [(&str, u32); 7] = tare_model::rows! {
     ("/", 1), ("/etc", 3), ("/opt", 2), ("/srv", 2), ("/var", 1), ("/var/lib", 2), ("/var/log", 1),
 };
 
-/// From so many private files on their folder is covered as a whole: every cover is a mount.
+/// From this number of private files on, their folder is covered as a whole, because every cover is a mount.
 const MOST_FILES: usize = 16;
 
-/// Where an ssh server keeps what it proves itself with.
+/// The folder of an ssh server's host keys.
 const SSH: &str = "/etc/ssh";
 
-/// Where the users of this machine are listed with their homes.
+/// The list of this machine's users with their homes.
 const USERS: &str = "/etc/passwd";
 
-/// What a store consists of: its own file, those that SQLite puts beside it, and the lock.
+/// Suffixes of the files of a store: the store itself, SQLite's files next to it, and the lock.
 const OF_STORE: [&str; 5] = ["", "-wal", "-shm", "-journal", ".lock"];
 
 /// Variables that name an engine's socket, as `unix://PATH`.
-const ENGINES: [&str; 2] = ["DOCKER_HOST", "CONTAINER_HOST"];
+pub(super) const ENGINES: [&str; 2] = ["DOCKER_HOST", "CONTAINER_HOST"];
 
-/// Variables that name a private place.
+/// Variables that name a private path.
 const PLACES: [&str; 4] = ["HOME", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "KUBECONFIG"];
 
-/// The private places of this machine, absolute. The store may lie anywhere.
+/// Returns the private paths of this machine, absolute. The store may be anywhere.
 pub(crate) fn paths(store: Option<&Path>) -> Vec<String> {
     let mut paths: Vec<String> = ALWAYS.map(str::to_owned).to_vec();
     paths.extend(host_keys());
@@ -72,8 +71,8 @@ pub(crate) fn paths(store: Option<&Path>) -> Vec<String> {
     paths
 }
 
-/// What this machine keeps from all but root, as it was when this process looked first: a start that is timed does not
-/// look again. Nothing where this is not root.
+/// Returns what only root can read on this machine. The result of the first call is kept, because a start may be
+/// timed. Empty if this process is not root.
 pub(crate) fn kept_by_root() -> &'static [String] {
     static KEPT_BY_ROOT: OnceLock<Vec<String>> = OnceLock::new();
     KEPT_BY_ROOT.get_or_init(|| {
@@ -88,14 +87,14 @@ pub(crate) fn kept_by_root() -> &'static [String] {
     })
 }
 
-/// Adds what in a folder, and in so many levels of it, others than its owner's group may not read.
+/// Adds what is neither readable nor searchable for others in a folder, down to this number of levels.
 fn add_closed(folder: &Path, levels: u32, found: &mut Vec<PathBuf>) {
     let is_named = |path: &Path| KEPT.iter().any(|(name, _)| path == Path::new(name));
     let mut files_here = Vec::new();
     let names = match files::every_name(folder) {
         Ok(names) => names,
         Err(error) => {
-            // Not all that is in it can be named, so that nothing of it is shown.
+            // Its contents cannot all be named, so the whole folder is hidden.
             if error.source.kind() != std::io::ErrorKind::NotFound && !is_named(folder) {
                 found.push(folder.to_owned());
             }
@@ -107,7 +106,7 @@ fn add_closed(folder: &Path, levels: u32, found: &mut Vec<PathBuf>) {
         match others_may(&path) {
             Others::Nothing { is_folder: true } => found.push(path),
             Others::Nothing { is_folder: false } => files_here.push(path),
-            // Looked at by itself.
+            // Searched separately.
             Others::Enter if is_named(&path) => {}
             Others::Enter if levels > 1 => add_closed(&path, levels - 1, found),
             Others::Enter | Others::Read => {}
@@ -120,11 +119,11 @@ fn add_closed(folder: &Path, levels: u32, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What somebody may do with a file or folder who is neither its owner nor of its group.
+/// The access of a user who is neither owner nor in the group of a file or folder.
 enum Others {
-    /// Read the file, or follow the link; what is no plain file is passed over too.
+    /// May read the file, or follow the link; special files count as readable.
     Read,
-    /// Come to what lies in the folder.
+    /// May enter the folder.
     Enter,
     Nothing {
         is_folder: bool,
@@ -147,7 +146,7 @@ fn others_may(path: &Path) -> Others {
     Others::Read
 }
 
-/// The homes of people, as the list of users has them. Accounts of services have their programs' folders for homes.
+/// Returns the homes of people from the list of users. The homes of service accounts are folders of programs.
 fn homes() -> Vec<PathBuf> {
     let users = files::read_text(Path::new(USERS)).unwrap_or_default();
     homes_in(&users)
@@ -164,7 +163,7 @@ fn homes_in(users: &str) -> Vec<PathBuf> {
     users.lines().filter_map(home).collect()
 }
 
-/// Those that are here, with whether it is a folder; what lies in another of them is covered with that.
+/// Returns the existing private paths, each with whether it is a folder; paths below another one are omitted.
 pub(crate) fn here(store: Option<&Path>) -> Vec<(String, bool)> {
     let mut here: Vec<(String, bool)> = Vec::new();
     for path in paths(store) {
@@ -178,7 +177,7 @@ pub(crate) fn here(store: Option<&Path>) -> Vec<(String, bool)> {
     here
 }
 
-/// Whether this can be covered: not the root, as the home of some is, and no way back.
+/// Whether a path can be covered: absolute, not the root (which is some users' home), and without `..`.
 fn is_place(path: &Path) -> bool {
     let is_plain = !path
         .components()
@@ -186,7 +185,7 @@ fn is_place(path: &Path) -> bool {
     path.is_absolute() && is_plain && path.parent().is_some()
 }
 
-/// The private keys of this machine's ssh server.
+/// Returns the private keys of this machine's ssh server.
 fn host_keys() -> Vec<String> {
     let names = files::names(Path::new(SSH)).unwrap_or_default();
     let is_key = |name: &String| name.starts_with("ssh_host_") && name.ends_with("_key");
@@ -197,8 +196,8 @@ fn host_keys() -> Vec<String> {
         .collect()
 }
 
-/// The folders of the search path that lie in private places, to be shown there read-only: the programs that a
-/// user has for himself. Of a virtual environment and of a version manager it is the whole, which they need.
+/// Returns read-only bind mounts of the search path's folders that are in private places: the user's programs. For a
+/// virtual environment or a version manager it is the whole folder, which they need.
 pub(crate) fn programs(hidden: &[String]) -> Vec<Bind> {
     let path = vars::text("PATH").unwrap_or_default();
     let is_hidden = |folder: &Path| hidden.iter().any(|above| folder.starts_with(above));
@@ -207,7 +206,7 @@ pub(crate) fn programs(hidden: &[String]) -> Vec<Bind> {
         .map(Path::new)
         .filter(|folder| is_place(folder) && is_hidden(folder) && folder.is_dir())
         .map(whole)
-        // Not a home itself, nor one that Tare's own files lie in.
+        // Neither a home nor a folder with Tare's own files.
         .filter(|folder| is_hidden(folder) && inside_of(folder).is_none())
         .collect();
     shown.sort();
@@ -231,14 +230,14 @@ fn whole(folder: &Path) -> PathBuf {
     }
 }
 
-/// The private places of this machine that lie in these folders, each with whether it is a folder that has to be
-/// covered as a whole: what this user cannot look into may be open to whoever is root inside.
+/// Returns this machine's private paths in these folders, each with whether the folder must be covered as a whole:
+/// what this user cannot read may be readable for root inside.
 pub fn places_in(folders: &[&str]) -> BTreeMap<String, bool> {
     let is_in = |path: &Path| folders.iter().any(|folder| path.starts_with(folder));
     let mut found = BTreeMap::new();
     for path in paths(None) {
         let mut ways = Path::new(&path).ancestors().filter(|path| is_in(path));
-        // Where it cannot even be looked at, what it lies in is covered.
+        // If a path cannot be inspected, the folder above it is covered.
         let _ = ways.find(|path| add_places(path, 3, &mut found));
     }
     let whole: Vec<String> = found
@@ -251,9 +250,9 @@ pub fn places_in(folders: &[&str]) -> BTreeMap<String, bool> {
     found
 }
 
-/// Adds a file, or those in a folder and in so many levels of folders below it, or the folder itself where not all
-/// of them can be named or it is not open to all: whoever makes the cover may be somebody else than who looks here,
-/// and comes no further than to the folder. Whether nothing of it is left open by that.
+/// Adds a file, or the files in a folder down to this depth. Adds the folder itself if not all files can be named or
+/// if it is not open to all: the covers may be made by another user, who cannot reach beyond the folder. Returns
+/// whether the path is completely covered.
 fn add_places(path: &Path, depth: u32, found: &mut BTreeMap<String, bool>) -> bool {
     match files::kind(path) {
         Ok(_) => {}
@@ -263,7 +262,7 @@ fn add_places(path: &Path, depth: u32, found: &mut BTreeMap<String, bool>) -> bo
         return false;
     };
     if !path.is_dir() {
-        // A link that leads nowhere shows nothing.
+        // A dangling link exposes nothing.
         if path.exists() {
             found.insert(text.to_owned(), false);
         }
@@ -282,7 +281,7 @@ fn add_places(path: &Path, depth: u32, found: &mut BTreeMap<String, bool>) -> bo
     true
 }
 
-/// Whether everybody may look into a folder and come to what lies in it.
+/// Whether all users may list and enter a folder.
 fn is_open(folder: &Path) -> bool {
     #[cfg(unix)]
     {
@@ -296,8 +295,8 @@ fn is_open(folder: &Path) -> bool {
     }
 }
 
-/// The private place that `folder` is, that lies in it, or that it lies in: a home (in one lies a user's work), or
-/// where Tare keeps its files.
+/// Returns the private place that `folder` is, or contains: a home, or Tare's folder. A folder inside Tare's counts
+/// too; one inside a home does not, because the user's work is there.
 pub fn inside_of(folder: &Path) -> Option<PathBuf> {
     let real = |path: PathBuf| files::canonical(&path).unwrap_or(path);
     let folder = real(folder.to_owned());
@@ -330,7 +329,7 @@ mod tests {
         for path in ["/etc/shadow", "/var/backups", "/srv/own.sqlite-wal"] {
             assert!(paths.iter().any(|found| found == path), "{path}");
         }
-        // Whatever the working directory is called.
+        // Independent of the name of the working directory.
         let own = std::path::absolute("own.sqlite").unwrap();
         let paths = super::paths(Some(Path::new("own.sqlite")));
         assert!(
@@ -340,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn people_have_homes_wherever_they_are_and_services_have_none() {
+    fn homes_are_found_for_people_not_services() {
         let users = "root:x:0:0:root:/root:/bin/bash\ndaemon:x:1:1::/usr/sbin:/usr/sbin/nologin\n\
                      ann:x:1001:1001:Ann:/srv/people/ann:/bin/zsh\nbob:x:1002:1002:::\n\
                      nobody:x:65534:65534::/nonexistent:/usr/sbin/nologin\nall:x:1003:1003::/:/bin/sh\nbroken\n";
@@ -388,7 +387,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_cannot_be_named_file_by_file_or_is_not_open_to_all_is_covered_as_a_whole() {
+    fn unlistable_or_closed_folder_is_masked_as_whole() {
         use std::os::unix::fs::PermissionsExt as _;
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
@@ -426,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_above_homes_holds_them_and_one_in_a_home_does_not() {
+    fn folder_above_homes_contains_them_inner_does_not() {
         assert_eq!(inside_of(Path::new("/home")), Some("/home".into()));
         assert!(inside_of(Path::new("/")).is_some());
         assert_eq!(inside_of(Path::new("/home/somebody/project/x")), None);
@@ -436,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_virtual_environment_is_shown_as_a_whole_and_another_folder_alone() {
+    fn venv_is_shown_whole_other_folder_alone() {
         let home = tempfile::tempdir().unwrap();
         let bin = home.path().join("venv/bin");
         files::create_folder(&bin).unwrap();

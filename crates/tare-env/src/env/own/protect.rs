@@ -1,8 +1,9 @@
-//! What of a container protects its user from the command: it stays in every arm unless the user loosens it.
+//! Decides which differences of a container protect its user from the command: every arm keeps them unless the user
+//! loosens them.
 //!
-//! Pure: a configuration and its differences in, those that are removed and those that stay out. Limits of CPU time and
-//! I/O are no protection: without them nothing new is reached.
-//! What it cannot see: what an image's own user is there for; a plain container has the same.
+//! Pure: takes a configuration and its differences, returns those to remove and those to keep. Limits of CPU time and
+//! I/O are no protection: nothing new can be reached without them.
+//! Limits: the purpose of an image's default user is unknown; a plain container has the same.
 
 use crate::env::prelude::*;
 
@@ -13,19 +14,20 @@ use super::machine::Machine;
 use super::{Consent, Difference, NOT_REMOVED, Own, protection};
 use crate::env::grammar::plain_capability;
 
-/// The difference that is the engine's network.
+/// The difference for the engine's network.
 pub const ENGINES_NETWORK: &str = concat!("engine", ".network");
-/// What follows in such a line on what stays.
+/// End of a note on what is kept.
 const PROTECTS: &str = ": it protects you";
-/// The word for all protections.
+/// The keyword for all protections.
 const ALL: &str = "all";
-/// OCI runtimes that share the host's kernel as the usual one does: another one is taken to hold the command closer.
+/// OCI runtimes that share the host's kernel, as the default one does; any other is assumed to isolate the command
+/// more strongly.
 const USUAL_RUNTIMES: [&str; 5] = ["", "runc", "crun", "io.containerd.runc.v2", "youki"];
-/// How many processes and threads of ours are in a copy while its command runs: the agent, the worker, and its threads
-/// that read the command's two streams and look at the command.
+/// The number of Tare's processes and threads in a copy while its command runs: the agent, the worker, and its
+/// threads that read the command's two streams and watch the command.
 pub(super) const OUR_PROCESSES: i64 = 5;
 
-/// What of a configuration decides whether a difference protects.
+/// Whether a difference protects the user, according to the configuration.
 fn protects(body: &Value, id: &str) -> bool {
     let host = &body["HostConfig"];
     let text = |name: &str| host[name].as_str().unwrap_or_default();
@@ -55,10 +57,10 @@ fn protects(body: &Value, id: &str) -> bool {
     }
 }
 
-/// Moves what protects, and is not loosened, out of the differences, and notes what a bare process keeps of it.
+/// Removes protections that are not loosened from the differences, and notes what a bare process keeps of them.
 ///
 /// # Errors
-/// Something is to be loosened that is none of its protections.
+/// A name to loosen is not one of its protections.
 pub(crate) fn guard(
     own: &mut Own,
     body: &Value,
@@ -126,7 +128,8 @@ pub(crate) fn guard(
     Ok(())
 }
 
-/// Where nothing else was found: which of the protections that these lines name could be the cause, and how to measure it.
+/// Returns a hint if nothing else was found: which of the protections in these lines could be the cause, and how to
+/// measure it.
 pub fn suspected(lines: &[String]) -> Option<String> {
     let mut kept = Vec::new();
     let mut names = Vec::new();
@@ -150,39 +153,37 @@ pub fn suspected(lines: &[String]) -> Option<String> {
     })
 }
 
-/// The differences of a wish that may be removed. A name that ends in `?` may be missing, so one that is kept just goes
-/// from the list.
+/// Returns the differences of a request that may be removed. A name that ends in `?` may be missing, so it is dropped
+/// from the list if it is kept.
 ///
 /// # Errors
-/// Nothing is left of it.
+/// A kept name does not end in `?`, or nothing is left.
 pub(crate) fn removable(without: &[String], kept: &[String]) -> Result<Vec<String>, EnvError> {
-    let is_kept = |name: &&String| kept.iter().any(|id| id == name.trim_end_matches('?'));
-    let Some(first) = without.iter().find(is_kept) else {
-        return Ok(without.to_vec());
+    let is_kept = |name: &String| kept.iter().any(|id| id == name.trim_end_matches('?'));
+    let (held, left): (Vec<&String>, Vec<&String>) = without.iter().partition(|it| is_kept(it));
+    let required = held.iter().find(|name| !name.ends_with('?'));
+    let Some(refused) = required.or(held.first().filter(|_| left.is_empty())) else {
+        return Ok(left.into_iter().cloned().collect());
     };
-    let left: Vec<String> = without.iter().filter(|it| !is_kept(it)).cloned().collect();
-    if left.is_empty() || !first.ends_with('?') {
-        let name = first.trim_end_matches('?');
-        let flag = if name == ENGINES_NETWORK {
-            "--host-network-ok".to_owned()
-        } else {
-            format!("--loosen {}", printable(protection(name)))
-        };
-        return Err(EnvError::Absent {
-            why: format!("`{}` is not removed without `{flag}`", printable(name)),
-            fix: None,
-        });
-    }
-    Ok(left)
+    let name = refused.trim_end_matches('?');
+    let flag = if name == ENGINES_NETWORK {
+        "--host-network-ok".to_owned()
+    } else {
+        format!("--loosen {}", printable(protection(name)))
+    };
+    Err(EnvError::Absent {
+        why: format!("`{}` is not removed without `{flag}`", printable(name)),
+        fix: None,
+    })
 }
 
-/// What a bare process in place of the container keeps of it, or why there is none.
+/// Sets what a bare process in place of the container keeps of it, or why there can be none.
 fn bare(own: &mut Own, body: &Value, kept: &[Difference], has_hosts_network: bool) {
     let network = if has_hosts_network { "host" } else { "none" };
     let mut settings = Params::new().with("network", network);
     for it in kept {
         settings = match protection(&it.id) {
-            // What is written goes with the arm, and there is no network in any case.
+            // Written data is removed with the arm, and there is no network in any case.
             "readonly" | "network" => settings,
             "no-new-privileges" => settings.with("no_new_privileges", true),
             "pids-limit" => {
@@ -203,7 +204,7 @@ fn bare(own: &mut Own, body: &Value, kept: &[Difference], has_hosts_network: boo
     own.bare = settings;
 }
 
-/// The capabilities of a container that drops some, as the built-in one names them.
+/// Returns the remaining capabilities of a container that drops some, in the form of the built-in one's setting.
 fn capabilities_left(body: &Value) -> Setting {
     let dropped = body["HostConfig"]["CapDrop"].as_array();
     let dropped: Vec<String> = dropped
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_removed_from_no_arm() {
+    fn protection_is_not_removed_from_any_arm() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let of = |without: &str| removable(&words(without), &words("user engine.network"));
         assert_eq!(of("cpus memory").unwrap(), words("cpus memory"));
@@ -339,12 +340,13 @@ mod tests {
                 .to_string()
                 .contains("--loosen user")
         );
+        assert!(of("user? cpus engine.network").is_err());
         let error = of("engine.network?").unwrap_err();
         assert!(error.to_string().contains("--host-network-ok"), "{error}");
     }
 
     #[test]
-    fn loosening_what_is_not_kept_is_refused() {
+    fn loosening_unprotected_part_is_refused() {
         let loosen = ["memory".to_owned()];
         let consent = Consent {
             loosen: &loosen,
@@ -381,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_process_keeps_what_it_can_or_is_none() {
+    fn bare_process_keeps_protections_or_is_unavailable() {
         let ids = [
             "cap-drop",
             "network",
@@ -406,7 +408,7 @@ mod tests {
         let body = json!({"HostConfig": {"NetworkMode": "host"}});
         guard(&mut hosts, &body, Consent::default(), &Here).unwrap();
         assert_eq!(hosts.bare.text("network"), Some("host"));
-        // Without its limit it gets what is free, and no more.
+        // Without its limit it gets the free memory, and no more.
         let mut large = of(&["memory"]);
         let body = json!({"HostConfig": {"Memory": 64 << 20}});
         guard(&mut large, &body, Consent::default(), &Here).unwrap();

@@ -1,12 +1,12 @@
-//! The sockets by which whoever can connect steers a machine: engines, hypervisors, the bus and the manager of services.
+//! Finds sockets that control the host: engines, hypervisors, the system bus and the service manager.
 //!
-//! By name wherever they lie, and by place where the name says nothing.
-//! What it cannot see: a program of somebody's own that passes such a socket on under another name.
-//! This file is no driver; drivers use it.
+//! By name in any folder, and by path if the name is not specific.
+//! Limits: a program that forwards such a socket under another name is not recognized.
 
-/// Names of sockets by which whoever can connect steers a machine, wherever they lie.
 use crate::env::prelude::*;
+use crate::env::private::ENGINES;
 
+/// Names of sockets that control the host, in any folder.
 const NAMES: [&str; 23] = tare_model::rows! {
     "docker.sock", "podman.sock", "containerd.sock", "containerd.sock.ttrpc", "crio.sock", "cri-dockerd.sock",
     "dockershim.sock", "buildkitd.sock", "kubelet.sock", "libvirt-sock", "libvirt-admin-sock",
@@ -15,7 +15,7 @@ const NAMES: [&str; 23] = tare_model::rows! {
     "cockpit.sock",
 };
 
-/// Where such sockets lie whose names are no sign of it, and where the others usually do. `*` is any one name.
+/// Paths of such sockets with unspecific names, and usual paths of the others. `*` is any one name.
 const PLACES: [&str; 24] = tare_model::rows! {
     "/run/docker.sock", "/run/docker/docker.sock", "/run/podman/podman.sock",
     "/run/containerd/containerd.sock", "/run/containerd/containerd.sock.ttrpc",
@@ -27,10 +27,7 @@ const PLACES: [&str; 24] = tare_model::rows! {
     "/var/lib/incus/unix.socket", "/var/snap/lxd/common/lxd/unix.socket",
 };
 
-/// Variables that name an engine's socket, as `unix://PATH`.
-const ENGINES: [&str; 2] = ["DOCKER_HOST", "CONTAINER_HOST"];
-
-/// Whether whoever can connect to what lies at a path steers the machine, by its name or by where it leads here.
+/// Whether the socket at a path controls the host, by its name or by what the path resolves to here.
 pub(super) fn steers(path: &str) -> bool {
     let path = Path::new(path);
     let real = files::canonical(path).unwrap_or_else(|_| path.to_owned());
@@ -50,10 +47,10 @@ fn is_steering(path: &Path) -> bool {
     name.is_some_and(|name| NAMES.contains(&name)) || PLACES.iter().any(|place| fits(place))
 }
 
-/// Whether steering sockets usually lie below a folder, of whatever machine.
+/// Whether sockets that control the host are usually below a folder, on any machine.
 pub(super) fn may_hold_sockets(folder: &str) -> bool {
     let folder = folder.trim_end_matches('/');
-    // What is only a link to it on most machines.
+    // On most machines `/var/run` is a link to `/run`.
     let folder = match folder.strip_prefix("/var/run") {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("/run{rest}"),
         _ => folder.to_owned(),
@@ -69,7 +66,7 @@ pub(super) fn may_hold_sockets(folder: &str) -> bool {
     })
 }
 
-/// The places of this machine's steering sockets, without links.
+/// Returns the paths of this machine's controlling sockets, with links resolved.
 pub(super) fn places() -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     for place in PLACES {
@@ -95,10 +92,10 @@ pub(super) fn places() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Folders of folders in which sockets are looked for by name.
+/// Levels of subfolders that are searched for sockets by name.
 const DEEPEST: u32 = 2;
 
-/// The steering sockets below a folder of this machine, by their paths from there; `known` are the places of such.
+/// Returns the controlling sockets below a folder of this machine, by relative path; `known` are the paths of such.
 pub(super) fn sockets_below(folder: &Path, known: &[PathBuf]) -> Vec<String> {
     let folder = files::canonical(folder).unwrap_or_else(|_| folder.to_owned());
     let mut found = Vec::new();
@@ -121,9 +118,9 @@ pub(super) fn sockets_below(folder: &Path, known: &[PathBuf]) -> Vec<String> {
     below
 }
 
-/// Sockets of such names in a folder and in those in it; a link is not followed.
+/// Adds sockets of such names in a folder and its subfolders; links are not followed.
 fn named_sockets(folder: &Path, deepest: u32, found: &mut Vec<PathBuf>) {
-    // The kernel's own files are no place for sockets, and there are many.
+    // The kernel's own file systems hold no sockets, and many files.
     if ["/proc", "/sys"].iter().any(|top| folder.starts_with(top)) {
         return;
     }
@@ -144,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_steers_by_its_name_or_its_place_and_folders_may_hold_it() {
+    fn control_socket_and_its_folders_are_recognized() {
         for path in [
             "/var/run/docker.sock",
             "/srv/proxy/docker.sock",
@@ -180,7 +177,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn sockets_below_a_folder_are_found_by_name_and_by_place_through_links() {
+    fn sockets_are_found_by_name_and_place_through_links() {
         let place = tempfile::tempdir().unwrap();
         let real = place.path().join("real");
         std::fs::create_dir_all(real.join("a/b")).unwrap();

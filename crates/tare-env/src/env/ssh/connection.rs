@@ -1,12 +1,11 @@
-//! One connection: the guard on the other machine, and what was learnt while connecting.
+//! A connection: the guard on the other machine, and what was learnt while connecting.
 //!
-//! The guard is an ordinary command of `ssh` that holds the arm's folders there and waits for the end of its
-//! input. Where `ssh` can share connections, it is the one that the others use. It is asked to be loud (`-v`)
-//! because that is the only way in which `ssh` tells the address that it really came to, the cipher and the
-//! server's key. It tells that into a file of its own (`-E`): standard error carries what the other machine writes,
-//! and that must not be taken for words of `ssh`.
-//! What it cannot see: a connection that has died without a word; `ssh` notices after 15 s
-//! (`ServerAliveInterval` × `ServerAliveCountMax`).
+//! The guard is an ordinary `ssh` command that holds the arm's folders there and waits for the end of its stdin. If
+//! `ssh` can share connections, the other commands use this one. It runs with `-v`, the only way in which `ssh`
+//! reports the address that it reached, the cipher and the server's key. The log goes to a separate file (`-E`):
+//! stderr carries output of the other machine, which must not be mistaken for messages of `ssh`.
+//! Limits: `ssh` notices a silently broken connection only after 15 s (`ServerAliveInterval` ×
+//! `ServerAliveCountMax`).
 
 use crate::env::prelude::*;
 
@@ -24,34 +23,34 @@ use super::script::{END, GUARD, remote, status};
 use super::settings::Settings;
 use crate::cx::aside;
 
-/// How long the guard may take to remove its folders and end.
+/// Time limit for the guard to remove its folders and end.
 const CLOSE_LIMIT: Duration = Duration::from_secs(15);
 
-/// How often Ctrl-C is looked for while waiting.
+/// Interval of checks for Ctrl-C while waiting.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// How long `ssh`'s log may become, bytes. A connection is a few KiB; a server that makes it longer is let go.
+/// Limit for `ssh`'s log, bytes. A connection writes a few KiB; one whose log grows longer is closed.
 const LOG_LIMIT: usize = 1 << 20;
 
-/// How `ssh` begins where a key's file is not there.
+/// Beginning of `ssh`'s message about a missing key file.
 const NO_IDENTITY: &str = "Warning: Identity file";
 
-/// The longest line of a report, bytes: four paths' worth.
+/// The longest line of a report, bytes: enough for four paths.
 const LINE_LIMIT: u64 = 16 << 10;
 
-/// The boot id of this machine's kernel, where there is one.
+/// Returns the boot id of this machine's kernel, if it has one.
 pub(super) fn own_boot() -> Option<String> {
     let text = files::read_text("/proc/sys/kernel/random/boot_id".as_ref()).ok()?;
     Some(text.trim().to_owned()).filter(|boot| !boot.is_empty())
 }
 
-/// The file that `ssh` writes its log to; removed with this value.
+/// The log file of `ssh`; removed when dropped.
 struct LogFile(PathBuf);
 
 impl LogFile {
-    /// What there is of it.
+    /// Returns the text written so far.
     fn text(&self) -> String {
-        // There is none yet where `ssh` has not begun.
+        // There is no file before `ssh` has started.
         let bytes = files::head(&self.0, LOG_LIMIT).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
@@ -59,27 +58,27 @@ impl LogFile {
 
 impl Drop for LogFile {
     fn drop(&mut self) {
-        // The run's folder goes as a whole in the end.
+        // The whole run folder is removed at the end.
         let _ = files::remove(&self.0);
     }
 }
 
-/// What the guard tells.
+/// The guard's report.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Report {
-    /// Its folder for the agent.
+    /// The folder for the agent.
     pub(super) folder: String,
-    /// Its folder for the probes' files.
+    /// The folder for the probes' files.
     pub(super) work: String,
     /// `uname -s`.
     pub(super) system: String,
     /// `uname -m`.
     pub(super) machine: String,
-    /// The client's and the server's address as the server sees them.
+    /// Addresses of client and server as the server sees them.
     pub(super) ends: Option<(IpAddr, IpAddr)>,
-    /// The boot id of its kernel, where there is one.
+    /// The boot id of its kernel, if it has one.
     pub(super) boot: Option<String>,
-    /// How much the login shell printed first, bytes.
+    /// Size of the login shell's output before the report, bytes.
     pub(super) n_skipped: usize,
 }
 
@@ -95,7 +94,8 @@ impl Report {
         // `SSH_CONNECTION`: client address and port, server address and port.
         let connection = value("connection");
         let mut ends = connection.split(' ').step_by(2).map(|text| {
-            // A link-local address is useless without its interface, and this side has another one.
+            // A link-local address (with its interface) does not parse: it is useless here, where the interface is
+            // another one.
             text.parse::<IpAddr>().ok().map(|ip| ip.to_canonical())
         });
         Self {
@@ -110,38 +110,38 @@ impl Report {
     }
 }
 
-/// A connection that several hold: the environment, and its instances for the words of its end.
+/// A connection shared by the environment and its instances, which need its messages when it ends.
 pub(super) type Shared = Arc<Mutex<Connection>>;
 
-/// The connection for a moment. A panic while it was held has changed nothing of it.
+/// Locks the connection. A panic while it was locked has not changed it.
 pub(super) fn lock(connection: &Shared) -> MutexGuard<'_, Connection> {
     connection.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An open connection. Its guard ends, and the folders there are removed, when it is dropped.
+/// An open connection. When dropped, its guard ends and removes the folders there.
 pub(super) struct Connection {
     running: Box<dyn Running>,
     stdin: Option<Box<dyn Write + Send>>,
-    /// The control socket by which other commands may use it.
+    /// The control socket through which other commands may share it.
     pub(super) control: Option<String>,
     /// The name of its folders.
     pub(super) name: String,
-    /// What the guard told.
+    /// The guard's report.
     pub(super) report: Report,
-    /// What `ssh` told.
+    /// What `ssh` logged while connecting.
     pub(super) log: Log,
-    /// Where it tells more.
+    /// The file with the complete log.
     log_file: LogFile,
 }
 
-/// Why there is no connection, and whether folders may have been made nevertheless.
+/// Why there is no connection, and whether folders may have been created nevertheless.
 pub(super) struct NoConnection {
     pub(super) error: EnvError,
     pub(super) is_touched: bool,
 }
 
 impl Connection {
-    /// Connects, and has the folders of this name made.
+    /// Connects, and has the guard create the folders of this name.
     pub(super) fn open(
         cx: &Context<'_>,
         settings: &Settings,
@@ -181,7 +181,7 @@ impl Connection {
             if is_late || cx.cancel.is_requested() {
                 running.kill();
                 let error = if is_late {
-                    too_slow(settings, CONTROL_LIMIT)
+                    too_slow("logging in to", settings, CONTROL_LIMIT)
                 } else {
                     refused(settings, "connecting to", "a stop was requested")
                 };
@@ -198,7 +198,7 @@ impl Connection {
             }
         };
         let mut log = Log::parse(&log_file.text());
-        // Said while it reads its own options, before there is a log.
+        // Printed while `ssh` parses its options, before there is a log.
         log.has_no_identity |= running.stderr_tail().starts_with(NO_IDENTITY);
         Ok(Self {
             running,
@@ -211,12 +211,12 @@ impl Connection {
         })
     }
 
-    /// Whether the other end runs on this very kernel.
+    /// Whether the other end runs on this kernel.
     pub(super) fn is_same_machine(&self) -> bool {
         self.report.boot.is_some() && self.report.boot == own_boot()
     }
 
-    /// Whether it still stands, as far as `ssh` knows.
+    /// Whether it is still open, as far as `ssh` knows.
     pub(super) fn is_alive(&mut self) -> bool {
         if self.log_file.text().len() >= LOG_LIMIT {
             self.running.kill();
@@ -225,13 +225,13 @@ impl Connection {
         matches!(self.running.wait(Duration::ZERO), Ok(None))
     }
 
-    /// Waits until it has ended, or stands after all when the limit is over: a session can also be refused alone.
+    /// Waits until it has ended, at most `limit`; it may also stay open, because a single session can be refused.
     pub(super) fn wait_for_end(&mut self, limit: Duration) {
-        // Whether it stands is asked again by whoever wants to use it.
+        // The next user of the connection checks whether it is open.
         let _ = self.running.wait(limit);
     }
 
-    /// What `ssh` said about the connection, for people.
+    /// Returns the messages of `ssh` about the connection.
     pub(super) fn words(&self) -> String {
         join(
             &words(&self.log_file.text()),
@@ -239,12 +239,12 @@ impl Connection {
         )
     }
 
-    /// How other commands use it.
+    /// Returns how other commands use it.
     pub(super) fn share(&self) -> Share<'_> {
         self.control.as_deref().map_or(Share::Alone, Share::Take)
     }
 
-    /// Lets the guard remove its folders and waits until it has.
+    /// Has the guard remove its folders, and waits for that.
     pub(super) fn close(&mut self, settings: &Settings) -> Result<(), EnvError> {
         drop(self.stdin.take());
         let ended = self.running.wait(CLOSE_LIMIT);
@@ -278,7 +278,7 @@ impl Connection {
     }
 }
 
-/// A refusal of this host's.
+/// Returns the error that this host refused something.
 pub(super) fn refused(settings: &Settings, what: &str, answer: &str) -> EnvError {
     EnvError::Refused {
         what: format!("{what} `{}`", settings.host),
@@ -286,10 +286,10 @@ pub(super) fn refused(settings: &Settings, what: &str, answer: &str) -> EnvError
     }
 }
 
-/// Reads the guard's report on a thread, and afterwards whatever comes, so that nothing blocks.
+/// Reads the guard's report on a thread, then discards any further output so that nothing blocks.
 fn hear(stdout: Box<dyn Read + Send>) -> mpsc::Receiver<Result<Report, String>> {
     let (sender, receiver) = mpsc::channel();
-    // Without a thread nobody reports.
+    // Without a thread there is no report.
     let _ = aside(move || {
         let reader = AfterMark::new(stdout);
         let n_skipped = reader.skipped();
@@ -299,7 +299,7 @@ fn hear(stdout: Box<dyn Read + Send>) -> mpsc::Receiver<Result<Report, String>> 
             ..Report::read(&lines)
         });
         let is_fine = report.is_ok();
-        // Nobody may be waiting any longer; then nobody needs it.
+        // The receiver may be gone; then the report is not needed.
         let _ = sender.send(report);
         if is_fine {
             let _ = std::io::copy(&mut reader, &mut std::io::sink());
@@ -327,7 +327,7 @@ fn read_report(reader: &mut impl BufRead) -> Result<Vec<String>, String> {
     }
 }
 
-/// Why the guard did not come to its report.
+/// Explains why there is no report from the guard.
 fn explain(
     settings: &Settings,
     mut running: Box<dyn Running>,
@@ -339,7 +339,7 @@ fn explain(
     let status = wait_for_last_words(running.as_mut(), Duration::from_secs(2));
     running.kill();
     let (log, stderr) = (log_file.text(), running.stderr_tail());
-    // A command that came to its own end has removed what it made, unless it says that it could not.
+    // A command that ended by itself has removed its folders, unless it reports that it could not.
     let is_over = status.is_some_and(|status| !matches!(status, 255 | -1 | status::NOT_REMOVED));
     let is_in = has_logged_in(&log);
     let is_touched = is_in && !is_over;
@@ -350,7 +350,7 @@ fn explain(
     let host = &settings.host;
     let error = match status {
         Some(255) | None => {
-            // A jump host's `ssh` writes to standard error; the other machine cannot before the login is through.
+            // A jump host's `ssh` writes to stderr; the other machine cannot before the login has succeeded.
             let of_jump = || trouble(settings, &stderr).filter(|_| !is_in);
             trouble(settings, &log)
                 .or_else(of_jump)
@@ -385,23 +385,23 @@ fn join(first: &str, second: &str) -> String {
     }
 }
 
-/// What `ssh -v` told while connecting.
+/// What `ssh -v` logged while connecting.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Log {
-    /// The address that it came to; `None` through a proxy.
+    /// The address that it reached; `None` through a proxy.
     pub(super) address: Option<IpAddr>,
     /// Whether a key other than the known one was accepted.
     pub(super) has_changed_key: bool,
-    /// The name that the other key is known under.
+    /// The name under which the other key is known.
     pub(super) known_name: Option<String>,
-    /// Whether a key was left out because it cannot be read, or others can read it too.
+    /// Whether a key was skipped because it cannot be read, or others can read it too.
     pub(super) has_no_identity: bool,
     /// Facts by name.
     pub(super) facts: Facts,
 }
 
 impl Log {
-    /// Reads it; `ssh` has written it before it starts the command whose report has come.
+    /// Parses the log; `ssh` has written it before it starts the command whose report has arrived.
     fn parse(text: &str) -> Self {
         let mut log = Self {
             has_changed_key: text.contains("REMOTE HOST IDENTIFICATION HAS CHANGED"),
@@ -409,8 +409,8 @@ impl Log {
             has_no_identity: text.contains("UNPROTECTED PRIVATE KEY FILE"),
             ..Self::default()
         };
-        // A server can have `ssh` write lines of the server's, but none before it has been heard; and what it says of
-        // itself counts once.
+        // A server can make `ssh` log lines of its choice, but not before its first message; and only the first value
+        // of each fact counts.
         let connecting = text
             .lines()
             .take_while(|line| !line.contains("Remote protocol version"))
@@ -463,7 +463,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_tells_both_ends_of_the_connection() {
+    fn ssh_report_contains_both_connection_ends() {
         let lines = [
             "folder /tmp/x",
             "work /tmp/x/work",
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_only_the_server_names_is_not_where_ssh_came_to() {
+    fn server_claimed_address_is_not_trusted() {
         let real = "debug1: Connecting to node [192.0.2.7] port 22.\n";
         let heard = "debug1: Remote protocol version 2.0, remote software version X\n";
         let forged = "debug1: Remote: x\nAuthenticated to node ([10.0.0.1]:22) using \"none\".\n";
@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_without_an_end_is_none() {
+    fn report_without_end_marker_is_rejected() {
         let endless = "a\n".repeat(200);
         assert!(read_report(&mut endless.as_bytes()).is_err());
         assert!(read_report(&mut "a\n".as_bytes()).is_err());
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_of_ssh_tells_address_cipher_and_key() {
+    fn ssh_log_yields_address_cipher_and_key() {
         let log = Log::parse(
             "debug1: Connecting to node [127.0.0.1] port 2222.\r\n\
              debug1: Connection established.\r\n\

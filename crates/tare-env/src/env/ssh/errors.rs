@@ -1,21 +1,21 @@
-//! What `ssh` says, turned into what the reader can do.
+//! Converts messages of `ssh` to errors, classified by what the user can do.
 //!
-//! `ssh` tells every trouble of its own by one status (255) and a line in English; those lines have not
-//! changed in years, and a line that is not known here is passed on as it is. Sources: OpenSSH's
-//! sshconnect.c, sshconnect2.c, ssh.c, readconf.c, packet.c, clientloop.c.
-//! What it cannot see: why a server refuses a key; it tells only its own log.
+//! `ssh` reports every internal error by one exit status (255) and a line in English; those lines have not changed
+//! in years, and an unknown line is passed on unchanged. Sources: OpenSSH's sshconnect.c, sshconnect2.c, ssh.c,
+//! readconf.c, packet.c, clientloop.c.
+//! Limits: a server logs why it refuses a key, but does not send it.
 
 use std::time::Duration;
 
 use super::super::EnvError;
-use super::super::known::Known;
+use super::super::refusals::Known;
 use super::command::CONNECT_LIMIT;
 use super::settings::Settings;
 
-/// How many lines of `ssh`'s are passed on.
+/// Number of `ssh`'s lines that are passed on.
 const LINES: usize = 6;
 
-/// What was said that is meant for people, as one text fit for a terminal; empty if there is nothing.
+/// Returns the lines meant for people, as one text that is safe for a terminal; may be empty.
 pub(super) fn words(stderr: &str) -> String {
     let mut lines: Vec<&str> = stderr
         .lines()
@@ -44,13 +44,13 @@ fn is_for_people(line: &str) -> bool {
     !line.is_empty() && !chatter.iter().any(|start| line.starts_with(start))
 }
 
-/// Whether `ssh -v` got as far as starting a command.
+/// Whether the log of `ssh -v` shows a successful login.
 pub(super) fn has_logged_in(stderr: &str) -> bool {
     stderr.contains("Authenticated to ")
 }
 
-/// What `ssh` says where there is no connection. HOST is the host, LINE what was said, OFFERS the ways in which the
-/// server lets people in, NAME the name under which the key is known, BY_HAND and COPY what a user would type.
+/// Known messages of `ssh` if it cannot connect. HOST is the host, LINE the message, OFFERS the login methods that
+/// the server offers, NAME the name under which the key is known, BY_HAND and COPY what a user would type.
 static KNOWN: &[Known] = &tare_model::rows! {
     Known::absent(
         &["remote host identification has changed"],
@@ -104,7 +104,7 @@ static KNOWN: &[Known] = &tare_model::rows! {
 const COPY_FIX: &str =
     "`COPY`, and `ssh-add` if the key has a passphrase; Tare never asks for a password";
 
-/// Why there is no connection, from what `ssh` said; `None` for what is not known here.
+/// Explains from `ssh`'s messages why there is no connection; `None` if they are not known.
 pub(super) fn trouble(settings: &Settings, stderr: &str) -> Option<EnvError> {
     if stderr.contains("timed out") || stderr.contains("Timeout, server") {
         return Some(EnvError::Timeout {
@@ -118,7 +118,7 @@ pub(super) fn trouble(settings: &Settings, stderr: &str) -> Option<EnvError> {
             .map(str::trim)
             .filter(|line| is_for_people(line))
     };
-    // The first explanation counts, and not the first line: a changed key also fails to be verified.
+    // The first matching row, not the first line, decides: a changed key also fails to be verified.
     let (known, line) = KNOWN.iter().find_map(|known| {
         let explained = |line: &&str| known.explains(line);
         Some((known, lines().find(explained)?))
@@ -141,7 +141,7 @@ pub(super) fn trouble(settings: &Settings, stderr: &str) -> Option<EnvError> {
     ]))
 }
 
-/// What a user would type to get there.
+/// Returns the `ssh` command that a user would type to connect.
 pub(super) fn by_hand(settings: &Settings) -> String {
     let port = settings.port.map(|port| port.to_string());
     let mut words = vec!["ssh".to_owned()];
@@ -164,7 +164,7 @@ pub(super) fn by_hand(settings: &Settings) -> String {
     words.join(" ")
 }
 
-/// The name under which the list of known hosts has a machine whose key has changed: from `ssh`'s own advice
+/// Returns the name under which the known hosts list a machine whose key has changed: from `ssh`'s advice
 /// (`ssh-keygen -f "…" -R "name"`) or the line `Host key for name has changed`.
 pub(super) fn known_name(stderr: &str) -> Option<String> {
     let advised = stderr.split("-R \"").nth(1);
@@ -179,10 +179,10 @@ pub(super) fn known_name(stderr: &str) -> Option<String> {
     is_fine.then(|| name.to_owned())
 }
 
-/// The time that a whole conversation with a guard may take.
-pub(super) fn too_slow(settings: &Settings, limit: Duration) -> EnvError {
+/// Returns the error that `phase` ("logging in to", …) took longer than `limit` on the other machine.
+pub(super) fn too_slow(phase: &str, settings: &Settings, limit: Duration) -> EnvError {
     EnvError::Timeout {
-        phase: format!("logging in to `{}`", settings.host),
+        phase: format!("{phase} `{}`", settings.host),
         limit,
     }
 }
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn chatter_is_left_out_and_control_characters_are_escaped() {
+    fn ssh_chatter_is_dropped_and_control_chars_escaped() {
         let stderr =
             "OpenSSH_9.2p1 Debian\r\ndebug1: x\r\nAuthenticated to a\nread: \u{1b}[31mno\n";
         assert_eq!(words(stderr), "read: \\u{1b}[31mno");
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_never_asked_for_but_advised_against() {
+    fn password_login_is_refused_with_advice() {
         let stderr = "me@node: Permission denied (publickey,password).\r\n";
         let error = trouble(&settings(), stderr).unwrap();
         assert!(matches!(error, EnvError::Denied { .. }), "{error:?}");
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_key_is_told_under_the_name_that_it_is_known_by() {
+    fn changed_host_key_error_uses_known_hosts_name() {
         let stderr = "@@@@@\n@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\n\
             Host key for [127.0.0.1]:2222 has changed and you have requested strict checking.\n\
             Host key verification failed.\n";
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_nobodys_guess() {
+    fn unknown_ssh_error_is_not_classified() {
         assert!(trouble(&settings(), "kex_exchange_identification: no\n").is_none());
     }
 }

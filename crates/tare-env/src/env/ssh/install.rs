@@ -1,9 +1,9 @@
-//! The agent's way to the other machine, and the way of its folders out of there again.
+//! Copies the agent to the other machine, and removes its folders from there.
 //!
-//! The file is written by `cat` and given back by `cat` in the same command, and what came back is compared
-//! byte by byte: no tool that computes a hash has to be there, and what lies there is what every other arm
-//! has. Then it runs once and tells its build, which finds a folder on which nothing may be run.
-//! What it cannot see: a change of the file between that and a trial.
+//! The same command writes the file with `cat` and sends it back with `cat`; the result is compared byte by byte. So
+//! no hashing tool is needed there, and the file is the same as in every other arm. Then the agent runs once and
+//! reports its build, which detects a `noexec` folder.
+//! Limits: a change of the file after that check is not noticed.
 
 use crate::env::prelude::*;
 
@@ -15,10 +15,10 @@ use super::script::{COPY, SWEEP, remote, status};
 use super::settings::Settings;
 use crate::cx::Finished;
 
-/// How long the agent's two megabytes may take both ways: 256 kbit/s would do.
+/// Time limit for sending the agent's two megabytes both ways: 256 kbit/s are enough.
 const COPY_LIMIT: Duration = Duration::from_secs(180);
 
-/// The agent for what runs there.
+/// Returns the agent for the other machine.
 pub(super) fn agent_for<'a>(
     cx: &Context<'a>,
     settings: &Settings,
@@ -55,7 +55,7 @@ pub(super) fn agent_for<'a>(
     })
 }
 
-/// Puts the agent into the connection's folder and makes sure that it runs there; its path.
+/// Copies the agent into the connection's folder and checks that it runs there; returns its path.
 pub(super) fn install(
     cx: &Context<'_>,
     settings: &Settings,
@@ -130,8 +130,8 @@ pub(super) fn install(
     Ok(path)
 }
 
-/// Removes the folders of these names, with a connection of its own. If `run` is named, what carries its
-/// label there is ended first. What was done, one line each.
+/// Removes the folders of these names, with a separate connection. If `run` is given, processes with its label are
+/// ended first. Returns what was done, one line each.
 pub(super) fn sweep(
     cx: &Context<'_>,
     settings: &Settings,
@@ -150,7 +150,7 @@ pub(super) fn sweep(
     })?;
     let mut command = ssh(settings, Share::Alone, None, cx.run, script);
     if run == Some(cx.run.as_str()) {
-        // On this very machine it would end itself.
+        // If the host is this machine, it would end itself.
         command.variables.remove("TARE_RUN");
     }
     let finished = run_command(cx, settings, &command)?;
@@ -182,13 +182,15 @@ fn run(
     cx.exec
         .run(command, input, limit)
         .map_err(|error| match error {
-            // The whole command line would hide the one word that matters.
-            CommandError::Timeout { limit, .. } => too_slow(settings, limit),
+            // The complete command line would hide the relevant part.
+            CommandError::Timeout { limit, .. } => {
+                too_slow("installing the agent on", settings, limit)
+            }
             other => other.into(),
         })
 }
 
-/// A command that ended badly: by `ssh` itself or there.
+/// Returns the error for a command that failed in `ssh` or on the other machine.
 fn failed(settings: &Settings, what: &str, finished: &Finished) -> EnvError {
     let stderr = String::from_utf8_lossy(&finished.stderr);
     let known = (finished.status == Some(255))
